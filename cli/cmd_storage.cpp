@@ -137,6 +137,8 @@ ordered_json device_json(const Device& device) {
           {"sector_bits", device.sector_bits},
           {"ecc_bits", device.ecc_bits},
           {"mttr_s", device.mttr_s},
+          {"idle_power_w", optional_json(device.idle_power_w)},
+          {"active_power_w", optional_json(device.active_power_w)},
           {"redundancy", redundancy_json(device.redundancy)},
           {"origins", origins_json(device.provenance, device_keys())}};
 }

@@ -73,7 +73,20 @@ TEST_CASE("units: the exact text is the one that a person would write") {
   CHECK(rate_text(1.5 * static_cast<double>(GiB)) == "1.5GB/s");
 }
 
+TEST_CASE("units: power has a unit, and its text is read back") {
+  CHECK(*parse_watts("6W") == 6);
+  CHECK(*parse_watts("350 mW") == doctest::Approx(0.35));
+  CHECK(*parse_watts("1.2kW") == doctest::Approx(1200));
+  for (const char* text : {"6", "-1W", "6J", "W", "infW", "1e308kW"}) CHECK_FALSE_MESSAGE(parse_watts(text), text);
+  for (const double watts : {0.0, 0.35, 6.0, 1200.0, 2.5e-7}) CHECK(*parse_watts(watts_text(watts)) == watts);
+  CHECK(watts_text(0.35) == "0.35W");
+  CHECK(watts_text(0) == "0W");
+}
+
 TEST_CASE("units: people see three digits") {
+  CHECK(about_joules(0.0125) == "12.5 mJ");
+  CHECK(about_joules(0) == "0 J");
+  CHECK(about_watts(5.98) == "5.98 W");
   CHECK(about_rate(1.7 * static_cast<double>(GiB)) == "1.70 GB/s");
   CHECK(about_bytes(123456789) == "118 MB");
   CHECK(about_seconds(0.00123) == "1.23 ms");

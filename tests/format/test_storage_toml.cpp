@@ -123,6 +123,25 @@ TEST_CASE("storage.toml: how busy a probe saw the machine, and what did not sett
   CHECK(refusal(head + mount + device + bad).find("settled: expected true or false") != std::string::npos);
 }
 
+TEST_CASE("storage.toml: power is read, written back, never assumed, and at least the idle one when active") {
+  const std::string given = "idle_power = \"0.35W\"\nactive_power = \"6W\"\n";
+  const Storage storage = parsed(head + mount + device + given);
+  CHECK(storage.devices.front().idle_power_w == 0.35);
+  CHECK(storage.devices.front().active_power_w == 6);
+  CHECK(storage_text(storage).find(given) != std::string::npos);
+  CHECK(parsed(storage_text(storage)).devices == storage.devices);
+  const Device absent = parsed(head + mount + device).devices.front();
+  CHECK_FALSE(absent.idle_power_w);
+  CHECK_FALSE(absent.active_power_w);
+  CHECK(parsed(head + mount + device + "idle_power = \"6W\"\nactive_power = \"6W\"\n").devices.size() == 1);
+  CHECK(refusal(head + mount + device + "idle_power = \"7W\"\nactive_power = \"6W\"\n").find("idle_power is 7W") !=
+        std::string::npos);
+  for (const char* power : {"6", "\"6\"", "\"-1W\"", "\"1001kW\"", "true"})
+    CHECK_MESSAGE(
+        refusal(head + mount + device + "active_power = " + power + "\n").find("active_power: ") != std::string::npos,
+        power);
+}
+
 TEST_CASE("storage.toml: a value that is not given has a default and says so") {
   const Storage storage = parsed(head + mount + device);
   const Device& a = storage.devices[0];

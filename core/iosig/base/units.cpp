@@ -22,6 +22,11 @@ constexpr std::array<Unit, 7> size_units{
 constexpr std::array<Unit, 8> time_units{
     {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}, {"y", year_s}}};
 
+constexpr std::array<Unit, 3> power_units{{{"mW", 1e-3}, {"W", 1}, {"kW", 1e3}}};
+constexpr std::array<Unit, 5> shown_power_units{{{"nW", 1e-9}, {"uW", 1e-6}, {"mW", 1e-3}, {"W", 1}, {"kW", 1e3}}};
+constexpr std::array<Unit, 6> energy_units{
+    {{"nJ", 1e-9}, {"uJ", 1e-6}, {"mJ", 1e-3}, {"J", 1}, {"kJ", 1e3}, {"MJ", 1e6}}};
+
 /// Normalises "KiB" and "K" to "KB".
 std::string canonical_size_unit(std::string_view unit) {
   const bool with_i = unit.size() == 3 && unit[1] == 'i' && unit[2] == 'B';
@@ -139,6 +144,14 @@ Result<double> parse_bytes_per_s(std::string_view text) {
   return rate;
 }
 
+Result<double> parse_watts(std::string_view text) {
+  const auto quantity = split(text, "power", "6W");
+  if (!quantity) return pass_on(quantity.error());
+  auto watts = scaled(text, *quantity, power_units, "power");
+  if (watts && !std::isfinite(*watts)) return fail(ErrorKind::bad_input, "'{}' is beyond what a number can hold", text);
+  return watts;
+}
+
 Result<double> parse_share(std::string_view text) {
   auto quantity = split(text, "share", "0.3 or 30%");
   if (!quantity) return pass_on(quantity.error());
@@ -173,11 +186,24 @@ std::string rate_text(double bytes_per_s) {
   return shortest(bytes_per_s, size_units, "B", parse) + "/s";
 }
 
+std::string watts_text(double watts) {
+  if (watts == 0) return "0W";
+  return shortest(watts, power_units, "W", parse_watts);
+}
+
 std::string about_bytes(double bytes) { return about(bytes, size_units, ""); }
 std::string about_seconds(double seconds) {
   if (seconds == 0) return "0 s";
   return about(seconds, time_units, "");
 }
 std::string about_rate(double bytes_per_s) { return about(bytes_per_s, size_units, "/s"); }
+std::string about_joules(double joules) {
+  if (joules == 0) return "0 J";
+  return about(joules, energy_units, "");
+}
+std::string about_watts(double watts) {
+  if (watts == 0) return "0 W";
+  return about(watts, shown_power_units, "");
+}
 
 }  // namespace iosig

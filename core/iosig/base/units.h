@@ -1,6 +1,7 @@
-// Sizes, times and rates in human-readable form: parsers and printers.
+// Sizes, times, rates and power in human-readable form: parsers and printers.
 //
-// Sizes are powers of 1024 (`KB` = `KiB` = 1024 B), times are ms s min h d y with y = 365 d, rates are a size over `s`.
+// Sizes are powers of 1024 (`KB` = `KiB` = 1024 B), times are ms s min h d y with y = 365 d, rates are a size over `s`,
+// power is in mW W kW.
 // Every exact printer writes text that the matching parser reads back to the same number.
 #pragma once
 
@@ -26,6 +27,9 @@ inline constexpr double year_s = 365.0 * 86400;
 /// Parses "1.7GB/s" to bytes per second; `bad_input` unless > 0.
 [[nodiscard]] Result<double> parse_bytes_per_s(std::string_view text);
 
+/// Parses "6W", "350mW", "1.2kW" to watts >= 0. Refuses a bare number, which has no unit.
+[[nodiscard]] Result<double> parse_watts(std::string_view text);
+
 /// Parses "1e-6", "30%" to a number in [0, 1].
 [[nodiscard]] Result<double> parse_share(std::string_view text);
 
@@ -38,10 +42,15 @@ inline constexpr double year_s = 365.0 * 86400;
 /// Prints exactly: parse_bytes_per_s(rate_text(r)) == r: "1.7GB/s".
 [[nodiscard]] std::string rate_text(double bytes_per_s);
 
+/// Prints exactly: parse_watts(watts_text(w)) == w: "6W".
+[[nodiscard]] std::string watts_text(double watts);
+
 /// Prints for users: three significant digits with a unit ("1.53 GB", "12.4 ms", "819 MB/s"); not meant to be read
 /// back.
 [[nodiscard]] std::string about_bytes(double bytes);
 [[nodiscard]] std::string about_seconds(double seconds);
 [[nodiscard]] std::string about_rate(double bytes_per_s);
+[[nodiscard]] std::string about_joules(double joules);
+[[nodiscard]] std::string about_watts(double watts);
 
 }  // namespace iosig

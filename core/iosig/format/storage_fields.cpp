@@ -50,6 +50,11 @@ Result<double> seconds_of(const toml::node& node) {
   return text ? parse_seconds(*text) : pass_on(text.error());
 }
 
+Result<double> watts_of(const toml::node& node) {
+  const auto text = text_of(node, "a power such as \"6W\"");
+  return text ? parse_watts(*text) : pass_on(text.error());
+}
+
 Result<double> number_of(const toml::node& node) {
   if (const auto number = node.value<double>(); number && std::isfinite(*number) && !node.is_boolean()) return *number;
   return fail(ErrorKind::bad_input, "expected a number");
@@ -89,6 +94,7 @@ Field<Owner> field(std::string_view key, Member Owner::*member, Read read, Show 
 std::string quoted_bytes(std::uint64_t bytes) { return toml_string(bytes_text(bytes)); }
 std::string quoted_rate(double rate) { return toml_string(rate_text(rate)); }
 std::string quoted_seconds(double seconds) { return toml_string(seconds_text(seconds)); }
+std::string quoted_watts(double watts) { return toml_string(watts_text(watts)); }
 std::string truth_text(bool truth) { return truth ? "true" : "false"; }
 /// Returns a TOML float or integer: "9000" and "1e-06" both parse to the number.
 std::string toml_number(double number) { return fmt::format("{}", number); }
@@ -117,6 +123,7 @@ const std::vector<Field<Device>>& device_fields() {
   using D = Device;
   constexpr double century_s = 100 * year_s;
   const auto latency = ranged<seconds_of>(0, 3600, "0s to 1h");
+  const auto power = ranged<watts_of>(0, 1e6, "0W to 1000kW");
   static const std::vector<Field<D>> fields{
       field("name", &D::name, name_text, toml_string),
       field(
@@ -154,6 +161,8 @@ const std::vector<Field<Device>>& device_fields() {
           "ecc_bits", &D::ecc_bits, [](const toml::node& n) { return count_of(n, 1u << 20); },
           [](std::uint32_t count) { return fmt::format("{}", count); }),
       field("mttr", &D::mttr_s, ranged<seconds_of>(1e-3, century_s, "1ms to 100y"), quoted_seconds),
+      field("idle_power", &D::idle_power_w, power, quoted_watts),
+      field("active_power", &D::active_power_w, power, quoted_watts),
   };
   return fields;
 }

@@ -4,6 +4,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "iosig/base/units.h"
 #include "iosig/format/signature_text.h"
 #include "iosig/format/storage_fields.h"
 #include "iosig/model/filesystem.h"
@@ -218,6 +219,11 @@ class StorageReader {
     if (device.ecc_bits >= device.sector_bits)
       return refuse(table, "{}: ecc_bits is {} but a sector has only {} bits", device.name, device.ecc_bits,
                     device.sector_bits);
+    if (device.idle_power_w && device.active_power_w && *device.idle_power_w > *device.active_power_w)
+      return refuse(table,
+                    "{}: idle_power is {} but active_power only {}; active_power includes what the device draws "
+                    "when idle",
+                    device.name, watts_text(*device.idle_power_w), watts_text(*device.active_power_w));
     // An assumed limit must not contradict a known latency.
     if (device.provenance.contains("operation_latency") && !device.provenance.contains("max_iops"))
       device.max_iops.reset();

@@ -86,6 +86,8 @@ struct Device {
   std::optional<double> mttf_s, bit_error_rate;
   std::uint32_t sector_bits = 0, ecc_bits = 0;
   double mttr_s = 0;
+  /// What it draws while no access is in flight, and while any is. Absent: unknown. The reader ensures idle <= active.
+  std::optional<double> idle_power_w, active_power_w;
   std::optional<Redundancy> redundancy;
   Provenances provenance;
 
