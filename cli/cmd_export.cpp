@@ -1,21 +1,23 @@
-// `iosig export`: the accesses of a trace as text, one line for each; as Parquet by the Python package.
+// `iosig export`: the accesses of a trace for other programs: CSV, Perfetto's protobuf, the text of darshan-dxt-parser;
+// as Parquet by the Python package.
 
-#include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "commands.h"
+#include "draft_file.h"
 #include "external.h"
 #include "interruption.h"
-#include "iosig/base/files.h"
 #include "iosig/base/text.h"
+#include "iosig/trace/dxt_text.h"
 #include "iosig/trace/export.h"
+#include "iosig/trace/perfetto.h"
 #include "iosig/trace/trace.h"
 #include "trace_source.h"
 
@@ -25,52 +27,6 @@ namespace {
 struct ExportArguments {
   std::vector<std::string> directories;
   std::string format = "csv", output, layer, files;
-};
-
-/// The file that is written, or standard output. A file appears at its path when it is complete, and an older one stays
-/// until then; a pipe, a device or a link is written in place.
-class Output {
- public:
-  Output() = default;
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
-  ~Output() {
-    if (!draft_.empty()) ::unlink(draft_.c_str());
-  }
-
-  Result<void> open(const std::string& path) {
-    path_ = path;
-    if (path.empty() || path == "-") return {};
-    struct stat there {};
-    const bool is_there = ::lstat(path.c_str(), &there) == 0;
-    if (!is_there || (S_ISREG(there.st_mode) && ::access(path.c_str(), W_OK) == 0)) {
-      const std::size_t name = path.rfind('/') + 1;
-      draft_ = fmt::format("{}.{}.{}", path.substr(0, name), path.substr(name, 200), ::getpid());
-    }
-    const std::string& written = draft_.empty() ? path_ : draft_;
-    file_ = Fd(::open(written.c_str(), O_WRONLY | O_CREAT | (draft_.empty() ? O_TRUNC : O_EXCL) | O_CLOEXEC, 0666));
-    if (!file_) {
-      draft_.clear();
-      return system_failure("write", path);
-    }
-    if (is_there && !draft_.empty()) (void)::fchmod(file_.get(), there.st_mode & 0777);
-    return {};
-  }
-  Result<void> write(std::string_view text) {
-    return file_ ? write_all(file_.get(), text, path_) : write_all(STDOUT_FILENO, text, "standard output");
-  }
-  [[nodiscard]] bool has_draft() const { return !draft_.empty(); }
-  /// The file is complete.
-  Result<void> keep() {
-    if (draft_.empty()) return {};
-    if (::rename(draft_.c_str(), path_.c_str()) != 0) return system_failure("write", path_);
-    draft_.clear();
-    return {};
-  }
-
- private:
-  std::string path_, draft_;
-  Fd file_;
 };
 
 /// Executes the Python package's program in place of this one; returns only if that fails.
@@ -89,40 +45,95 @@ int export_parquet(const ExportArguments& options, Console& console) {
   return console.fail({ErrorKind::usage, python_package_missing("export-parquet")});
 }
 
+using Put = std::function<Result<void>(std::string_view)>;
+
+constexpr std::size_t piece_bytes = 1 << 16;
+
+Result<void> export_csv(const trace::Trace& from, const trace::Selection& selection, const Put& put,
+                        std::vector<Error>& faults) {
+  std::string text(trace::csv_header);
+  const auto flush = [&]() -> Result<void> {
+    auto written = put(text);
+    text.clear();
+    return written;
+  };
+  auto done = from.for_each(
+      [&](const trace::Access& access) -> Result<void> {
+        trace::append_csv(access, text);
+        return text.size() < piece_bytes ? Result<void>{} : flush();
+      },
+      selection, faults);
+  return done ? flush() : done;
+}
+
+Result<void> export_perfetto(const trace::Trace& from, const trace::Selection& selection, const Put& put,
+                             std::vector<Error>& faults) {
+  std::string bytes;
+  trace::PerfettoWriter writer(from.started_ns(), bytes);
+  const auto flush = [&]() -> Result<void> {
+    auto written = put(bytes);
+    bytes.clear();
+    return written;
+  };
+  auto done = from.for_each(
+      [&](const trace::Access& access) -> Result<void> {
+        writer.add(access);
+        return bytes.size() < piece_bytes ? Result<void>{} : flush();
+      },
+      selection, faults);
+  if (!done) return done;
+  writer.finish();
+  return flush();
+}
+
+Result<void> export_dxt_text(const trace::Trace& from, const trace::Selection& selection, const std::string& directory,
+                             const Put& put, std::vector<Error>& faults, const Console& console) {
+  const auto left_out = trace::write_dxt_text(from, selection, directory, put, faults);
+  if (!left_out) return pass_on(left_out.error());
+  const auto note = [&](std::uint64_t calls, std::string_view why) {
+    if (calls > 0)
+      console.note(
+          fmt::format("{} read{} or write{} left out: {}", calls, calls == 1 ? "" : "s", calls == 1 ? "" : "s", why));
+  };
+  note(left_out->stdio, "DXT has no stdio");
+  note(left_out->unfinished, "without an end");
+  note(left_out->unnamed, "of files whose path is not known");
+  if (left_out->has_numbers)
+    console.note("some processes have no rank: RANK is the number of the process, in the order of rank, host and pid");
+  return {};
+}
+
 int run_export(const ExportArguments& options, Console& console) {
   auto selection = selection_of(options.layer, options.files);
   if (!selection) return console.fail(selection.error());
   if (options.format == "parquet") return export_parquet(options, console);
   if (options.directories.size() > 1)
     return console.fail({ErrorKind::usage, "expected one TRACE; only --format parquet takes several"});
+  const bool to_output = options.output.empty() || options.output == "-";
+  if (options.format == "perfetto" && to_output && ::isatty(STDOUT_FILENO) == 1)
+    return console.fail({ErrorKind::usage, "--format perfetto is no text: name a file with -o, or redirect"});
   const auto opened = trace::Trace::open(options.directories.front());
   if (!opened) return console.fail(opened.error());
   note_faults(*opened, console);
-  Output output;
-  if (auto done = output.open(options.output); !done) return console.fail(done.error());
-  std::string text(trace::csv_header);
-  const auto flush = [&]() -> Result<void> {
-    auto written = output.write(text);
-    text.clear();
-    return written;
+  std::optional<NoticeSignals> noticing;
+  if (!to_output) noticing.emplace();  // an interruption must delete the draft
+  auto output = DraftFile::open(options.output);
+  if (!output) return console.fail(output.error());
+  const Put put = [&](std::string_view bytes) -> Result<void> {
+    if (interruption() != 0) return fail(ErrorKind::system, "interrupted");
+    return output->write(bytes);
   };
-  std::optional<NoticeSignals> noticing;  // an interruption must remove the draft
-  if (output.has_draft()) noticing.emplace();
   std::vector<Error> faults;
-  auto done = opened->for_each(
-      [&](const trace::Access& access) -> Result<void> {
-        if (noticing && interruption() != 0) return fail(ErrorKind::system, "interrupted");
-        trace::append_csv(access, text);
-        return text.size() < (1 << 16) ? Result<void>{} : flush();
-      },
-      *selection, faults);
-  if (noticing && interruption() != 0) {
-    console.note(fmt::format("interrupted; {} is not made", printable(options.output)));
+  auto done = options.format == "perfetto" ? export_perfetto(*opened, *selection, put, faults)
+              : options.format == "dxt-text"
+                  ? export_dxt_text(*opened, *selection, output->directory(), put, faults, console)
+                  : export_csv(*opened, *selection, put, faults);
+  if (done && interruption() == 0) done = output->finish();
+  if (interruption() != 0) {
+    console.note(fmt::format("interrupted; {} is not written", printable(options.output)));
     return interrupted_status + interruption();
   }
   if (!done) return console.fail(done.error());
-  if (auto flushed = flush(); !flushed) return console.fail(flushed.error());
-  if (auto kept = output.keep(); !kept) return console.fail(kept.error());
   note_faults(faults, console);
   return yes;
 }
@@ -135,16 +146,19 @@ void add_export(Verb app, Action& action) {
   verb.add_option("TRACE", options->directories, "the directory that 'iosig trace -o' made; of parquet, several")
       .type_name("DIR")
       .required();
-  verb.add_option("--format", options->format, "csv, which is the default; parquet, a partition for each trace")
-      .check(one_of({"csv", "parquet"}))
+  verb.add_option(
+          "--format", options->format,
+          "csv, which is the default; perfetto, for ui.perfetto.dev; dxt-text, as darshan-dxt-parser prints; parquet, "
+          "a partition for each trace")
+      .check(one_of({"csv", "perfetto", "dxt-text", "parquet"}))
       .type_name("NAME");
   verb.add_option("-o,--output", options->output,
                   "file to write, standard output unless given; of parquet, the directory to make")
       .type_name("FILE");
   add_selection_options(verb, options->layer, options->files);
   verb.footer(
-      "Fields: id,parent,host,pid,tid,rank,layer,call,path,fd,offset,length,start_ns,end_ns,result,second_path\n"
-      "Example: iosig export --format csv job.trace > job.csv");
+      "Fields of csv: id,parent,host,pid,tid,rank,layer,call,path,fd,offset,length,start_ns,end_ns,result,second_path\n"
+      "Example: iosig export --format perfetto job.trace -o job.perfetto-trace");
   verb.when_chosen(action, "", [options](Console& console) { return run_export(*options, console); });
 }
 

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "iosig/base/text.h"
+#include "iosig/trace/dxt_text.h"
 #include "iosig/trace/import/darshan_log.h"
 
 namespace iosig::trace {
@@ -274,6 +275,7 @@ class Import {
       writer_.add_fact(state.process, "rank", std::to_string(rank));
       writer_.add_fact(state.process, "size", std::to_string(log_.processes()));
     }
+    writer_.add_fact(state.process, job_start_key, std::to_string(log_.started_ns()));
     const auto words = words_of(log_.command());
     if (!words.empty()) writer_.add_fact(state.process, "program", std::string(words.front()));
     for (const std::string_view word : words) writer_.add_fact(state.process, "argument", std::string(word));
