@@ -3,18 +3,25 @@
 // An answer has a row for all calls that share the keys of --by.
 
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "commands.h"
 #include "iosig/base/text.h"
+#include "iosig/config/storage_file.h"
+#include "iosig/observe/condition.h"
+#include "picture_file.h"
 #include "query_answers.h"
 #include "query_options.h"
+#include "query_picture.h"
+#include "storage_source.h"
 #include "trace_source.h"
 
 namespace iosig::cli {
@@ -30,13 +37,15 @@ using trace::Trace;
 
 /// Percentiles of more calls come from the blocks' bins, unless --exact says otherwise.
 constexpr std::uint64_t exact_calls = 5'000'000;
+constexpr std::size_t question_rows = 60;  ///< of a picture, unless --top says otherwise
 constexpr std::uint64_t listed_calls = 20, max_listed_calls = 1'000'000;
 
 struct QueryArguments {
   QueryOptions calls;
-  std::string stats, sort;
+  std::string stats, sort, storage;
   std::optional<std::uint32_t> top;
   bool exclusive = false, exact = false;
+  PlotOptions plot;
 };
 
 /// Options of one question.
@@ -70,6 +79,11 @@ constexpr Question questions[] = {
     {"concurrency", "How many calls are in flight at the same time", "layer", "", Value::none, "busy_s",
      "BUSY is the time in which any call was in flight; MEAN and MOST are the numbers in that time.\n"
      "Example: iosig query concurrency job.trace --by file --writes"},
+    {"power", "How much energy the devices draw for the calls", "layer", "mean,max", Value::energy, "energy_j",
+     "ACTIVE is active_power of a device times the time in which any call was in flight on it, IDLE\n"
+     "idle_power times the rest of WALL, ENERGY their sum; statistics are those of each call's own\n"
+     "energy. Both keys are set by hand in the storage description.\n"
+     "Example: iosig query power job.trace --storage storage.toml --layer posix --by rank"},
     {"touched", "Which ranks access which files, and the reverse", "file", "", Value::none, "calls",
      "Processes without a rank are shown by host and process id.\n"
      "Example: iosig query touched job.trace --by rank --files '*.h5'"}};
@@ -141,6 +155,47 @@ Result<std::vector<Trace>> opened_traces(const std::vector<std::string>& directo
   return traces;
 }
 
+/// Of the description that applies. Fails with `usage` if there is none.
+Result<observe::DevicePowers> powers_of(const std::string& option) {
+  const auto applied = read_applied_storage(option);
+  if (!applied) return pass_on(applied.error());
+  if (!*applied)
+    return fail(ErrorKind::usage,
+                "there is no storage description, which says what devices draw: make one with 'iosig storage probe', "
+                "then add idle_power and active_power to its devices; or name one with --storage");
+  return observe::DevicePowers((*applied)->storage);
+}
+
+/// Whether calls of several nodes are selected.
+bool has_several_nodes(const std::vector<Trace>& traces, const observe::Filter& filter) {
+  const observe::Condition condition(filter);
+  const std::string* first = nullptr;
+  for (const Trace& each : traces)
+    for (const auto& [key, process] : each.processes()) {
+      if (!condition.is_process(process)) continue;
+      if (first != nullptr && *first != process.host) return true;
+      first = &process.host;
+    }
+  return false;
+}
+
+/// Notes that an answer compares times of several nodes.
+void note_clocks(const Question& question, const Query& query, const Answer& answer, const std::vector<Trace>& traces,
+                 const Console& console) {
+  if (answer.compares_clocks && (is(question, "throughput") || is(question, "concurrency") || is(question, "power"))) {
+    console.note(
+        "calls of several nodes are compared by the nodes' clocks, which are not aligned: busy time, wall time and the "
+        "number in flight are as exact as these agree; --by node keeps the nodes apart");
+    return;
+  }
+  const bool has_times = std::ranges::find(query.by, Key::window) != query.by.end() || query.list > 0 ||
+                         query.filter.from_ns != 0 || query.filter.to_ns != INT64_MAX;
+  if (has_times && has_several_nodes(traces, query.filter))
+    console.note(
+        "calls of several nodes have the times of the nodes' clocks, which are not aligned: windows, --from, --to and "
+        "starts are as exact as these agree; --host NAME selects a node");
+}
+
 void note_limits(const Question& question, const Query& query, const Answer& answer, const Console& console) {
   note_faults(answer.faults, console);
   if (answer.impossible_calls > 0)
@@ -151,13 +206,43 @@ void note_limits(const Question& question, const Query& query, const Answer& ans
     console.note("percentiles are within 6.25 %, from the bins of the trace's blocks; --exact reads every call");
   std::uint64_t unfinished = 0;
   for (const Row& row : answer.rows) unfinished += row.unfinished;
+  for (const auto& [reason, calls] : answer.unknown_calls)
+    console.note(fmt::format("{}: the energy of {} call{} is unknown, and not in the sums", reason, calls,
+                             calls == 1 ? "" : "s"));
   if (unfinished > 0 && !is(question, "pattern") && !is(question, "touched"))
     console.note(fmt::format("{} call{} no end, as the program ended, was killed or still runs: counted, without time",
                              unfinished, unfinished == 1 ? " has" : "s have"));
-  if (answer.compares_clocks && (is(question, "throughput") || is(question, "concurrency")))
-    console.note(
-        "calls of several nodes are compared by the nodes' clocks, which are not aligned: busy time, wall time and the "
-        "number in flight are as exact as these agree; --by node keeps the nodes apart");
+}
+
+/// Draws the rows here, or has a file drawn: the exit status then. Nothing: they are drawn.
+std::optional<int> draw_rows(const QueryArguments& arguments, const Question& question, const Query& query,
+                             const Answer& answer, const std::vector<AnswerColumn>& columns, const Console& console) {
+  if (!arguments.plot.picture.empty()) {
+    if (console.json) show_rows(arguments.top, question.name, query, answer, columns, console);
+    const std::string document =
+        rows_document(arguments.top, question.name, query, answer, columns, is(question, "latency")).dump();
+    return draw_picture_file(arguments.plot, "query", document, {}, console);
+  }
+  const Screen screen = screen_of(STDOUT_FILENO);
+  constexpr std::size_t plain_columns = 80;
+  const TextStyle style{.columns = screen.columns == SIZE_MAX ? plain_columns : screen.columns,
+                        .is_utf8 = screen.is_utf8};
+  const auto first_number = std::ranges::find(columns, "calls", &AnswerColumn::name);
+  console.say(query_picture(question.name, answer.rows, columns,
+                            static_cast<std::size_t>(first_number - columns.begin()),
+                            arguments.top.value_or(question_rows), style));
+  return std::nullopt;
+}
+
+/// Throughput over time, in as many windows as a picture shows, unless --by says otherwise.
+Result<void> set_windows(const std::vector<Trace>& traces, Query& query) {
+  const auto whole = observe::answer(traces, query);
+  if (!whole) return pass_on(whole.error());
+  std::int64_t last_ns = 0;
+  for (const Row& row : whole->rows) last_ns = std::max(last_ns, row.last_ns);
+  query.by.push_back(Key::window);
+  query.window_ns = window_for(last_ns);
+  return {};
 }
 
 int run_query(const QueryArguments& arguments, const Question& question, Console& console) {
@@ -172,6 +257,7 @@ int run_query(const QueryArguments& arguments, const Question& question, Console
   }
   auto query = query_of(calls, question.by);
   if (!query) return console.fail(query.error());
+  if (auto can = check_picture(arguments.plot, console.json); !can) return console.fail(can.error());
   bool has_list = false;
   const auto statistics = statistics_of(arguments.stats.empty() ? question.stats : arguments.stats, has_list);
   if (!statistics) return console.fail(statistics.error());
@@ -181,7 +267,7 @@ int run_query(const QueryArguments& arguments, const Question& question, Console
       std::ranges::any_of(*statistics, [](const Statistic& each) { return each.percent >= 0; });
   query->coarse_from = arguments.exact ? UINT64_MAX : has_percentiles ? exact_calls + 1 : 0;
   query->has_order = is(question, "pattern");
-  query->divides_calls = is(question, "throughput") || is(question, "concurrency");
+  query->divides_calls = is(question, "throughput") || is(question, "concurrency") || is(question, "power");
   query->has_intervals = query->divides_calls;
   query->filter.only_moving = is(question, "throughput") || is(question, "pattern");
   if (has_list) {
@@ -191,20 +277,36 @@ int run_query(const QueryArguments& arguments, const Question& question, Console
           {ErrorKind::usage, fmt::format("--stat list: --top {}: expected 1 to {}; 'iosig export' prints every call",
                                          query->list, max_listed_calls)});
   }
-  const std::vector<AnswerColumn> columns = columns_of(question.name, *query, *statistics);
+  if (has_list && arguments.plot.is_wanted)
+    return console.fail({ErrorKind::usage, "--stat list is no picture; leave out list or --plot"});
+  const bool needs_windows = arguments.plot.is_wanted && is(question, "throughput") && calls.by.empty();
+  std::vector<AnswerColumn> columns = columns_of(question.name, *query, *statistics);
   std::vector<Row> none;
   if (auto known = order_rows(arguments, question, *query, columns, none); !known) return console.fail(known.error());
+  std::optional<observe::DevicePowers> powers;
+  if (is(question, "power")) {
+    auto read = powers_of(arguments.storage);
+    if (!read) return console.fail(read.error());
+    query->powers = &powers.emplace(std::move(*read));
+  }
   const auto traces = opened_traces(calls.traces, console);
   if (!traces) return console.fail(traces.error());
+  if (needs_windows) {
+    if (auto set = set_windows(*traces, *query); !set) return console.fail(set.error());
+    columns = columns_of(question.name, *query, *statistics);
+  }
   auto answer = observe::answer(*traces, *query);
   if (!answer) return console.fail(answer.error());
   note_limits(question, *query, *answer, console);
+  note_clocks(question, *query, *answer, *traces, console);
   if (has_list) {
     show_list(question.name, *query, *answer, console);
   } else if (is_touched) {
     show_touched(arguments.top, question.name, *query, *answer, is_by_file, console);
   } else {
     (void)order_rows(arguments, question, *query, columns, answer->rows);
+    if (arguments.plot.is_wanted)
+      return draw_rows(arguments, question, *query, *answer, columns, console).value_or(yes);
     show_rows(arguments.top, question.name, *query, *answer, columns, console);
   }
   return yes;
@@ -225,6 +327,7 @@ void add_query(Verb app, Action& action) {
                       fmt::format("min, mean, max, p50 and other percentiles; or list, the calls with the greatest{}",
                                   *question.stats == '\0' ? "" : fmt::format(" [{}]", question.stats)))
           .type_name("LIST");
+    if (is(question, "power")) add_storage_option(verb, options->storage);
     if (is(question, "latency"))
       verb.add_flag("--exact", options->exact,
                     fmt::format("read every call for percentiles within 0.8 %, also of more than {} million calls",
@@ -239,6 +342,12 @@ void add_query(Verb app, Action& action) {
       verb.add_option("--sort", options->sort,
                       "greatest first in this column, by its name in JSON; keys: in their order")
           .type_name("COLUMN");
+    if (!drawn_column(question.name).empty())
+      add_plot_option(verb, options->plot,
+                      is(question, "latency") ? "draw how long the calls of each row take"
+                      : is(question, "throughput")
+                          ? "draw the bytes a second of each row; over time unless --by is given"
+                          : "draw a bar for each row");
     verb.footer(question.footer);
     verb.when_chosen(action, query_schema,
                      [options, &question](Console& console) { return run_query(*options, question, console); });

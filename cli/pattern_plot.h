@@ -1,4 +1,4 @@
-// The --plot option of `iosig pattern`: draws on the terminal, or has the Python package write a file (external.h).
+// The --plot option of `iosig pattern` (picture_file.h).
 #pragma once
 
 #include <string>
@@ -7,14 +7,10 @@
 
 #include "console.h"
 #include "iosig/model/pattern.h"
+#include "picture_file.h"
 #include "verb.h"
 
 namespace iosig::cli {
-
-struct PlotOptions {
-  bool is_wanted = false;
-  std::string picture;  ///< output file; empty: the terminal
-};
 
 /// Adds --plot[=PICTURE].
 void add_plot_option(Verb verb, PlotOptions& plot);

@@ -67,21 +67,33 @@ ordered_json touched_json(const Row& row) {
 
 }  // namespace
 
+nlohmann::ordered_json rows_document(std::optional<std::uint32_t> top, std::string_view question, const Query& query,
+                                     const Answer& answer, const std::vector<AnswerColumn>& columns,
+                                     bool has_histograms) {
+  ordered_json document = heading_json(question, query, answer), shown = ordered_json::array();
+  const std::size_t most = top.value_or(0) == 0 ? answer.rows.size() : *top;
+  for (const Row& row : std::span(answer.rows).first(std::min(answer.rows.size(), most))) {
+    ordered_json made = ordered_json::object();
+    for (const AnswerColumn& column : columns) made[column.name] = column.json(row);
+    if (has_histograms) {
+      ordered_json histogram = ordered_json::array();
+      for (const auto& [middle, count] : row.values.buckets()) histogram.push_back({middle / 1e9, count});
+      made["histogram"] = std::move(histogram);
+    }
+    shown.push_back(std::move(made));
+  }
+  document["row_count"] = answer.rows.size();
+  document["rows"] = std::move(shown);
+  return document;
+}
+
 void show_rows(std::optional<std::uint32_t> top, std::string_view question, const Query& query, const Answer& answer,
                const std::vector<AnswerColumn>& columns, const Console& console) {
   const std::uint64_t all = answer.rows.size();
-  const std::uint64_t most = top.value_or(console.json ? 0 : shown_rows);
+  const std::uint64_t most = top.value_or(shown_rows);
   const auto rows = std::span(answer.rows).first(most == 0 ? all : std::min(all, most));
   if (console.json) {
-    ordered_json document = heading_json(question, query, answer), shown = ordered_json::array();
-    for (const Row& row : rows) {
-      ordered_json made = ordered_json::object();
-      for (const AnswerColumn& column : columns) made[column.name] = column.json(row);
-      shown.push_back(std::move(made));
-    }
-    document["row_count"] = all;
-    document["rows"] = std::move(shown);
-    console.say_json(query_schema, document);
+    console.say_json(query_schema, rows_document(top, question, query, answer, columns, false));
     return;
   }
   if (all == 0) {
@@ -109,6 +121,7 @@ void show_list(std::string_view question, const Query& query, const Answer& answ
   std::vector<std::string> header{"START", "LAYER", "CALL", "PROCESS", "TID", "OFFSET", "RESULT", "TIME"};
   if (query.has_own_time) header.push_back("OWN TIME");
   if (query.value == Value::rate) header.push_back("RATE");
+  if (query.value == Value::energy) header.push_back("ENERGY");
   header.push_back("FILE");
   ordered_json calls = ordered_json::array();
   Table table(std::move(header));
@@ -130,6 +143,7 @@ void show_list(std::string_view question, const Query& query, const Answer& answ
                         {"inclusive_s", duration_s(each)}};
       if (query.has_own_time) made["exclusive_s"] = in_seconds(each.own_ns);
       if (query.value == Value::rate) made["bytes_per_s"] = each.value;
+      if (query.value == Value::energy) made["active_j"] = static_cast<double>(each.value) / 1e9;
       calls.push_back(std::move(made));
       continue;
     }
@@ -143,6 +157,7 @@ void show_list(std::string_view question, const Query& query, const Answer& answ
                                  about_seconds(duration_s(each))};
     if (query.has_own_time) row.push_back(about_seconds(in_seconds(each.own_ns)));
     if (query.value == Value::rate) row.push_back(about_rate(static_cast<double>(each.value)));
+    if (query.value == Value::energy) row.push_back(about_joules(static_cast<double>(each.value) / 1e9));
     row.push_back(printable(access.path));
     table.add(std::move(row));
   }

@@ -84,6 +84,7 @@ std::pair<std::string, std::string (*)(double)> unit_of(Value value) {
   switch (value) {
     case Value::bytes: return {"bytes", about_bytes};
     case Value::rate: return {"bytes_per_s", about_rate};
+    case Value::energy: return {"j", about_joules};
     default: return {"s", about_seconds};
   }
 }
@@ -95,6 +96,41 @@ double statistic_of(const Statistic& wanted, const Row& row, double scale) {
   if (wanted.name == "max") return static_cast<double>(values.greatest()) * scale;
   if (wanted.name == "mean") return values.mean() * scale;
   return values.percentile(wanted.percent) * scale;
+}
+
+/// Sums over the devices of a row; NaN: it has none.
+double sum_of(const Row& row, double (*of)(const observe::DeviceEnergy&)) {
+  double sum = row.devices.empty() ? NAN : 0;
+  for (const observe::DeviceEnergy& device : row.devices) sum += of(device);
+  return sum;
+}
+
+void add_energy_columns(std::vector<AnswerColumn>& columns) {
+  const auto joules = [&](std::string name, std::string heading, double (*of)(const observe::DeviceEnergy&)) {
+    AnswerColumn made = number_column(std::move(name), std::move(heading), about_joules,
+                                      [of](const Row& row) { return sum_of(row, of); });
+    made.text = [text = made.text](const Row& row) { return row.devices.empty() ? "unknown" : text(row); };
+    columns.push_back(std::move(made));
+  };
+  joules("active_j", "ACTIVE", [](const observe::DeviceEnergy& device) { return device.active_j; });
+  joules("idle_j", "IDLE", [](const observe::DeviceEnergy& device) { return device.idle_j; });
+  joules("energy_j", "ENERGY", [](const observe::DeviceEnergy& device) { return device.active_j + device.idle_j; });
+  columns.push_back(number_column("mean_w", "POWER", about_watts, [](const Row& row) {
+    const double energy_j =
+        sum_of(row, [](const observe::DeviceEnergy& device) { return device.active_j + device.idle_j; });
+    return row.wall_ns() > 0 ? energy_j / in_seconds(row.wall_ns()) : NAN;
+  }));
+  const auto devices_json = [](const Row& row) {
+    ordered_json devices = ordered_json::array();
+    for (const observe::DeviceEnergy& device : row.devices)
+      devices.push_back({{"devices", device.unit->devices},
+                         {"host", device.host.empty() ? ordered_json(nullptr) : ordered_json(device.host)},
+                         {"busy_s", in_seconds(device.busy_ns)},
+                         {"active_j", device.active_j},
+                         {"idle_j", device.idle_j}});
+    return devices;
+  };
+  columns.push_back({"devices", "", devices_json, {}});
 }
 
 }  // namespace
@@ -116,7 +152,9 @@ std::vector<AnswerColumn> columns_of(std::string_view question, const Query& que
   }
   const auto add_statistics = [&] {
     const auto [unit, shown] = unit_of(query.value);
-    const double scale = query.value == Value::duration || query.value == Value::own_time ? 1e-9 : 1;
+    const bool is_in_billionths =
+        query.value == Value::duration || query.value == Value::own_time || query.value == Value::energy;
+    const double scale = is_in_billionths ? 1e-9 : 1;
     for (const Statistic& each : statistics) {
       std::string heading = each.name;
       std::ranges::transform(heading, heading.begin(), [](char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c; });
@@ -138,6 +176,13 @@ std::vector<AnswerColumn> columns_of(std::string_view question, const Query& que
     columns.push_back(
         number_column("wall_s", "WALL", about_seconds, [=](const Row& row) { return in_seconds(wall_ns(row)); }));
   };
+  if (question == "power") {
+    columns.push_back(count_column("unknown_calls", "UNKNOWN", [](const Row& row) { return row.unknown_calls; }));
+    add_statistics();
+    add_times();
+    add_energy_columns(columns);
+    return columns;
+  }
   if (question == "latency") {
     add_statistics();
     columns.push_back(

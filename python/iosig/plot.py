@@ -10,7 +10,7 @@ import typer
 from matplotlib.figure import Figure
 
 import iosig
-from iosig import command, figures, panels, tables
+from iosig import command, figures, panels, query_picture, tables
 from iosig.access_panel import access_panel, sampled_accesses
 from iosig.patterns import Pattern
 
@@ -98,6 +98,23 @@ def pattern(
     if page.suffix == ".html":
         figures.write_page(page, panels.explore_panels([panel]), title)
         show([page])
+
+
+@app.command(epilog="e.g. iosig query latency job.trace --plot latency.png")
+def query(
+    answer: Annotated[str, typer.Argument(help="An answer of `iosig query`; - for stdin.")],
+    output: Annotated[Path, typer.Option(help="A .png or .html.")],
+) -> None:
+    """What `iosig query --plot FILE` draws."""
+    told = query_picture.read_answer(sys.stdin.read() if answer == "-" else Path(answer).read_text())
+    title = f"iosig query {told['question']}"
+    if output.suffix == ".png":
+        figure = new_figure()
+        query_picture.plot_answer(figure.subplots(), told)
+        figures.write_picture(output, figure, title)
+    else:
+        figures.write_page(output, query_picture.explore_answer(told), title)
+    show([output])
 
 
 def main() -> None:

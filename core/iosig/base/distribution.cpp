@@ -88,6 +88,13 @@ bool Distribution::merge(std::string_view& bytes) {
   return true;
 }
 
+std::vector<std::pair<double, std::uint64_t>> Distribution::buckets() const {
+  std::vector<std::pair<double, std::uint64_t>> found;
+  found.reserve(buckets_.size());
+  for (const auto& [bucket, count] : buckets_) found.emplace_back(middle_of(bucket), count);
+  return found;
+}
+
 double Distribution::mean() const {
   return count_ == 0 ? 0 : static_cast<double>(sum_ / static_cast<long double>(count_));
 }

@@ -38,6 +38,9 @@ class Distribution {
   /// and exactly if it is below 128, the least or the greatest. 0 if there are no numbers.
   [[nodiscard]] double percentile(double percent) const;
 
+  /// The middles of the buckets that have numbers, ascending, and how many each has.
+  [[nodiscard]] std::vector<std::pair<double, std::uint64_t>> buckets() const;
+
  private:
   void add_to_bucket(std::uint32_t bucket, std::uint64_t count);
 

@@ -10,6 +10,7 @@
 #include "iosig/observe/answer_from_sums.h"
 #include "iosig/observe/answer_rows.h"
 #include "iosig/observe/condition.h"
+#include "iosig/observe/device_uses.h"
 #include "iosig/observe/ended_access.h"
 #include "iosig/observe/merged_accesses.h"
 #include "iosig/trace/accesses.h"
@@ -56,7 +57,7 @@ class Greatest {
 class Run {
  public:
   Run(std::span<const Trace> traces, const Query& query)
-      : query_(query), condition_(query.filter), greatest_(query.list), rows_(query) {
+      : query_(query), condition_(query.filter), greatest_(query.list), rows_(query), uses_(query.powers) {
     std::size_t parts = 0;
     for (const Trace& each : traces) {
       first_part_.push_back(parts);
@@ -83,6 +84,7 @@ class Run {
         row.first_ns = row.window_ns;
         row.last_ns = row.window_ns + query_.window_ns;
       }
+    for (Row& row : rows_.all()) uses_.add_energy(row);
     answer_.rows = std::move(rows_).sorted();
     answer_.list = std::move(greatest_).sorted();
     return std::move(answer_);
@@ -113,9 +115,10 @@ class Run {
     if (!thread.empty() && query_.has_own_time) add_below(thread.back(), access);
     Frame frame{.access = access, .below_until_ns = access.start_ns};
     if (condition_(access)) {
+      if (query_.powers != nullptr) uses_.set(access);
       KeyNumbers numbers = rows_.numbers_of(access);
       frame.counts = true;
-      frame.group = rows_.group_of(numbers);
+      frame.group = uses_.are_known() ? rows_.group_of(numbers) : 0;
       const bool is_outermost = std::ranges::none_of(
           thread, [&](const Frame& above) { return above.group == frame.group && has_ended(above.access); });
       if (rows_.has(Key::window))
@@ -124,7 +127,7 @@ class Run {
       if (!row) return pass_on(row.error());
       frame.row = *row;
       count(rows_[*row], access, frame.group);
-      if (has_ended(access)) {
+      if (has_ended(access) && uses_.are_known()) {
         counted_until_ = std::max(counted_until_, access.end_ns);
         // All layers move the same bytes: those that reach the file system count.
         const bool moves = rows_.mixes_layers() ? trace::layer_of(access.call) == trace::Layer::posix : is_outermost;
@@ -157,6 +160,10 @@ class Run {
 
   void count(Row& row, const Access& access, std::uint64_t group) {
     ++row.calls;
+    if (!uses_.are_known()) {
+      ++row.unknown_calls;
+      ++answer_.unknown_calls[uses_.why_unknown()];
+    }
     if (row.process->host != access.process->host) answer_.compares_clocks = true;
     if (query_.has_order) add_order(row, access, group);
     if (!has_ended(access)) {
@@ -164,6 +171,7 @@ class Run {
       return;
     }
     if (access.result < 0) ++row.failed;
+    if (!uses_.are_known()) return;
     if (!query_.has_own_time) add_value(row, access, 0);
   }
 
@@ -182,6 +190,9 @@ class Run {
       case Value::rate:
         if (bytes == 0 || duration_ns == 0) return;
         value = static_cast<std::uint64_t>(static_cast<double>(bytes) * 1e9 / static_cast<double>(duration_ns));
+        break;
+      case Value::energy:
+        value = static_cast<std::uint64_t>(std::llround(static_cast<double>(duration_ns) * uses_.active_power_w()));
         break;
     }
     row.values.add(value);
@@ -242,14 +253,15 @@ class Run {
     }
   }
 
-  static void add_piece(Row& row, const Access& access, std::int64_t from, std::int64_t to, std::uint64_t bytes,
-                        bool is_timed) {
+  void add_piece(Row& row, const Access& access, std::int64_t from, std::int64_t to, std::uint64_t bytes,
+                 bool is_timed) {
     (trace::moves_of(access.call) == Moves::reads ? row.read_bytes : row.written_bytes) += bytes;
     if (!is_timed) return;
     row.time_ns += to - from;
     row.first_ns = std::min(row.first_ns, from);
     row.last_ns = std::max(row.last_ns, to);
     row.in_flight.add(from, to);
+    for (const std::uint32_t device : uses_.devices()) row.on_devices[device].add(from, to);
   }
 
   const Query& query_;
@@ -260,6 +272,7 @@ class Run {
   std::vector<std::vector<Frame>> threads_;  ///< of each part: the calls that have begun, the innermost one last
   std::int64_t counted_until_ = INT64_MIN;   ///< the latest end of calls that count
   AnswerRows rows_;
+  DeviceUses uses_;  ///< of the call that is being taken
   std::unordered_map<KeyNumbers, std::uint64_t, HashKeys> stream_ends_;
   Answer answer_;
 };

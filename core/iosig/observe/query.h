@@ -16,6 +16,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +27,7 @@
 #include "iosig/base/distribution.h"
 #include "iosig/base/result.h"
 #include "iosig/observe/busy_time.h"
+#include "iosig/observe/device_power.h"
 #include "iosig/trace/trace.h"
 
 namespace iosig::observe {
@@ -42,6 +44,7 @@ enum class Value : std::uint8_t {
   own_time,  ///< nanoseconds without the calls of the same thread below it; needs Query::has_own_time
   bytes,     ///< that it moved; calls that move none add nothing
   rate,      ///< bytes that it moved, a second of its duration; calls without either add nothing
+  energy,    ///< nanojoules that its devices draw while it is in flight; calls of unknown power add nothing
 };
 
 /// The calls that count. All conditions must hold.
@@ -73,6 +76,8 @@ struct Query {
   /// Values of so many calls and more may be counted in the blocks' bins: percentiles are within 6.25 % then, instead
   /// of 0.8 %.
   std::uint64_t coarse_from = UINT64_MAX;
+  /// Row::devices is wanted; must outlive the answer. Calls of unknown power count as calls, and have no time.
+  const DevicePowers* powers = nullptr;
   std::size_t list = 0;  ///< the number of calls in Answer::list, those with the greatest values; needs a value
 };
 
@@ -82,6 +87,17 @@ struct Order {
   std::uint64_t consecutive = 0;  ///< at the byte behind the one before
   std::uint64_t forward = 0, backward = 0;
   std::uint64_t unknown = 0;  ///< without an offset in this layer
+};
+
+/// What a device drew from the start of a row's first call to the end of the last one (Row::wall_ns). Rows that use the
+/// same device each count its idle power.
+/// Source: ours. docs/references.md#doe section 1 names the question, not the formula.
+struct DeviceEnergy {
+  const PowerUnit* unit = nullptr;
+  std::string_view host = {};  ///< empty: all nodes share it
+  std::int64_t busy_ns = 0;    ///< any of the row's calls was in flight on it
+  double active_j = 0;         ///< active_power_w x busy time
+  double idle_j = 0;           ///< idle_power_w x (wall time - busy time)
 };
 
 struct Row {
@@ -102,6 +118,9 @@ struct Row {
   /// The first start and the last end of finished calls; of a window that has parts of calls, its own.
   std::int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;
   BusyTime in_flight = {};
+  std::map<std::uint32_t, BusyTime> on_devices = {};  ///< its calls in flight on each device
+  std::vector<DeviceEnergy> devices = {};             ///< that its calls have used; empty: none of known power
+  std::uint64_t unknown_calls = 0;                    ///< of unknown power
   Distribution values = {};
   Order order = {};
 
@@ -121,7 +140,8 @@ struct Answer {
   std::vector<Error> faults;           ///< blocks that could not be read
   std::uint64_t impossible_calls = 0;  ///< end before they begin: left out
   std::string first_impossible;
-  bool is_coarse = false;        ///< percentiles are within 6.25 %
+  std::map<std::string, std::uint64_t, std::less<>> unknown_calls;  ///< of unknown power: how many, by the reason
+  bool is_coarse = false;                                           ///< percentiles are within 6.25 %
   bool compares_clocks = false;  ///< some row has calls of several nodes, whose clocks may differ
 };
 
