@@ -29,7 +29,7 @@ NAMES: dict[contest.PolicyName, str] = {
     "ours": "ours",
 }
 RIVALS: tuple[contest.PolicyName, ...] = ("def", "padp", "psa")
-WINDOW_S, QUICK_WINDOW_S = 20.0, 1.0
+WINDOW_S, QUICK_WINDOW_S = 20.0, 0.5
 DRIFT = 0.3
 NOISE = 0.02  # of the draws: less than this is no difference
 WITHIN = 0.5  # a gain from half to one and a half times the published one is it
@@ -60,9 +60,9 @@ def window_s(setting: Setting) -> float:
 
 
 def hot_regions(setting: Setting, request_bytes: int) -> contest.HotRegions:
-    """The paper's: 512 regions of 64 MB, Zipf's law; its drift is not printed. Quick: 64 regions, 2 windows."""
+    """The paper's: 512 regions of 64 MB, Zipf's law; its drift is not printed. Quick: 48 regions, 2 windows."""
     hot = contest.HotRegions(request_bytes, drift=DRIFT, window_s=window_s(setting))
-    return replace(hot, regions=64, windows=2) if setting.quick else hot
+    return replace(hot, regions=48, windows=2) if setting.quick else hot
 
 
 def rate_mb(world: contest.World, hot: contest.HotRegions, policy: contest.PolicyName, **options: bool) -> float:
