@@ -1,0 +1,32 @@
+// Plans where the regions of files lie over servers of unlike speed, window by window.
+//
+// Pure: touches no disk; equal inputs give equal plans, with any number of threads. Source: docs/references.md#h2dp.
+// paper: Algorithm 1 (with its constraint imposed) and the benefit ranking for each window by itself, Algorithm 2 for
+// the moves. ours: decide/selection and decide/migration over all windows.
+#pragma once
+
+#include <string>
+
+#include "iosig/base/result.h"
+#include "iosig/cost/striping.h"
+#include "iosig/decide/migration.h"
+#include "iosig/decide/plan_input.h"
+#include "iosig/model/described_servers.h"
+#include "iosig/model/plan.h"
+
+namespace iosig {
+
+struct PlanOptions {
+  PlanAlgorithm algorithm = PlanAlgorithm::ours;
+  Contention contention = Contention::spread;  ///< of ours
+  MigrationOptions migration;                  ///< of ours
+  std::string application;
+  unsigned threads = 0;  ///< 0: as many as processors
+};
+
+/// Fails with `infeasible` if not even the home class has room for all regions, and with `usage` if the paper's
+/// algorithm has not exactly two classes of servers.
+[[nodiscard]] Result<Plan> make_plan(const PlanInput& input, const DescribedServers& servers,
+                                     const PlanOptions& options);
+
+}  // namespace iosig

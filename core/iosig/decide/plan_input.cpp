@@ -1,0 +1,136 @@
+#include "iosig/decide/plan_input.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
+
+namespace iosig {
+namespace {
+
+/// Appends the regions of a file to a plan's.
+void append_regions(std::uint32_t file, const RegionBounds& bounds, std::vector<PlannedRegion>& regions) {
+  std::uint64_t begin = 0;
+  std::uint32_t number = 0;
+  for (const std::uint64_t end : bounds.ends) {
+    regions.push_back({file, number++, begin, end - begin});
+    begin = end;
+  }
+}
+
+std::uint64_t end_of(const std::vector<Request>& requests) {
+  std::uint64_t end = 0;
+  for (const Request& each : requests) end = std::max(end, each.offset + each.length);
+  return end;
+}
+
+Result<RegionBounds> bounds_of(const std::vector<Request>& requests, const PlanGranularity& granularity) {
+  const std::uint64_t bytes = end_of(requests);
+  if (!granularity.is_adaptive) return fixed_regions(bytes, granularity.region_bytes);
+  const auto units = fixed_regions(bytes, std::min(default_unit_bytes, granularity.region_bytes));
+  if (!units) return units;
+  RegionCollector collector(*units);
+  if (auto added = collector.add(requests); !added) return pass_on(added.error());
+  return adaptive_regions(collector.regions(), {.max_region_bytes = granularity.region_bytes});
+}
+
+/// Appends the regions of one file to each window. `requests` are sorted by start.
+Result<void> add_regions(std::span<const Request> requests, const RegionBounds& bounds, std::uint32_t file,
+                         std::vector<PlanInput::Window>& windows) {
+  std::size_t begin = 0;
+  for (std::size_t n = 0; n < windows.size(); ++n) {
+    std::size_t end = begin;
+    const bool is_last = n + 1 == windows.size();  // rounding leaves nothing behind it
+    while (end < requests.size() && (is_last || requests[end].start_s < windows[n].end_s)) ++end;
+    RegionCollector collector(bounds, file);
+    if (auto added = collector.add(requests.subspan(begin, end - begin)); !added) return added;
+    std::ranges::move(collector.regions(), std::back_inserter(windows[n].regions));
+    begin = end;
+  }
+  return {};
+}
+
+/// Returns the ends of ranges that double, up to the largest file.
+RegionBounds doubling_ranges() {
+  RegionBounds bounds;
+  for (std::uint64_t end = MiB; end < max_bytes / 2; end *= 2) bounds.ends.push_back(end);
+  bounds.ends.push_back(max_bytes);
+  return bounds;
+}
+
+}  // namespace
+
+Result<void> PlanCollector::add(std::string_view path, const Request& request) {
+  if (request.length == 0) return {};
+  if (request.offset > max_bytes || request.length > max_bytes - request.offset)
+    return fail(ErrorKind::bad_input, "'{}': a request of {} bytes at offset {} ends beyond 2^63 - 1", printable(path),
+                request.length, request.offset);
+  if (!std::isfinite(request.start_s))
+    return fail(ErrorKind::bad_input, "'{}': the start of a request is no number", printable(path));
+  auto file = files_.find(path);
+  if (file == files_.end()) file = files_.emplace(std::string(path), std::vector<Request>{}).first;
+  file->second.push_back(request);
+  ++requests_;
+  return {};
+}
+
+Result<PlanInput> PlanCollector::finish(const PlanGranularity& granularity) {
+  if (requests_ == 0) return fail(ErrorKind::infeasible, "there is no request to plan for");
+  double first_s = std::numeric_limits<double>::infinity(), last_s = -first_s;
+  for (auto& [path, requests] : files_) {
+    std::ranges::stable_sort(requests, {}, &Request::start_s);
+    first_s = std::min(first_s, requests.front().start_s);
+    last_s = std::max(last_s, requests.back().start_s);
+  }
+  PlanInput input;
+  input.window_s = granularity.window_s;
+  const double windows = std::floor((last_s - first_s) / granularity.window_s) + 1;
+  std::vector<RegionBounds> bounds;
+  for (const auto& [path, requests] : files_) {
+    auto cut = bounds_of(requests, granularity);
+    if (!cut) return pass_on(cut.error());
+    append_regions(static_cast<std::uint32_t>(input.files.size()), *cut, input.regions);
+    input.files.push_back({path, end_of(requests)});
+    bounds.push_back(*std::move(cut));
+    if (windows * static_cast<double>(input.regions.size()) > static_cast<double>(max_placements))
+      return fail(ErrorKind::usage, "{:.0f} windows of {} or more regions are too many to plan; expected larger ones",
+                  windows, input.regions.size());
+  }
+  for (std::size_t n = 0; n < static_cast<std::size_t>(windows); ++n) {
+    const double start_s = first_s + static_cast<double>(n) * granularity.window_s;
+    input.windows.push_back({start_s, start_s + granularity.window_s, {}});
+  }
+  std::uint32_t file = 0;
+  for (const auto& [path, requests] : files_) {
+    if (auto added = add_regions(requests, bounds[file], file, input.windows); !added) return pass_on(added.error());
+    ++file;
+  }
+  return input;
+}
+
+Result<PlanInput> plan_input(std::string_view path, const Pattern& pattern, bool is_write, std::uint64_t region_bytes) {
+  const RegionBounds ranges = doubling_ranges();
+  RegionCollector rough(ranges);
+  if (auto added = rough.add(pattern, is_write); !added) return pass_on(added.error());
+  std::uint64_t bytes = 0;
+  const auto parts = rough.regions();
+  for (std::size_t n = 0; n < parts.size(); ++n)
+    if (!parts[n].groups.empty()) bytes = ranges.ends[n];
+  if (bytes == 0) return fail(ErrorKind::infeasible, "there is no request to plan for");
+  auto bounds = fixed_regions(bytes, region_bytes);
+  if (!bounds) return pass_on(bounds.error());
+  RegionCollector collector(*bounds);
+  if (auto added = collector.add(pattern, is_write); !added) return pass_on(added.error());
+  std::vector<Region> regions = collector.regions();
+  while (regions.size() > 1 && regions.back().groups.empty()) regions.pop_back();
+  bounds->ends.resize(regions.size());
+  PlanInput input;
+  input.files.push_back({std::string(path), bounds->ends.back()});
+  append_regions(0, *bounds, input.regions);
+  input.windows.push_back({0, 0, std::move(regions)});
+  return input;
+}
+
+}  // namespace iosig

@@ -1,0 +1,62 @@
+// What a plan is made from: files divided into regions, and each window's requests of each region, as groups.
+//
+// Pure. Source: docs/references.md#h2dp section 3.3. Fixed windows are counted from the first request on.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "iosig/base/result.h"
+#include "iosig/decide/migration.h"
+#include "iosig/decide/regions.h"
+#include "iosig/model/pattern.h"
+#include "iosig/model/plan.h"
+#include "iosig/model/striping.h"
+
+namespace iosig {
+
+struct PlanGranularity {
+  double window_s = default_window_s;  ///< > 0
+  std::uint64_t region_bytes = default_region_bytes;
+  bool is_adaptive = false;  ///< regions are cut where the hotness changes, `region_bytes` at most
+};
+
+struct PlanInput {
+  struct Window {
+    double start_s = 0, end_s = 0;
+    std::vector<Region> regions;  ///< as PlanInput::regions
+  };
+  double window_s = 0;  ///< 0: one window of unknown length
+  std::vector<PlannedFile> files;
+  std::vector<PlannedRegion> regions;  ///< of all files
+  std::vector<Window> windows;
+};
+
+/// Windows times regions of a plan; more would take hours.
+inline constexpr std::uint64_t max_placements = 1U << 20;
+
+/// Collects requests in any order. Memory: 40 bytes a request.
+class PlanCollector {
+ public:
+  /// Drops empty requests. Fails with `bad_input` if the request ends beyond 2^63 - 1 or its start is no number.
+  [[nodiscard]] Result<void> add(std::string_view path, const Request& request);
+  [[nodiscard]] std::uint64_t requests() const { return requests_; }
+
+  /// Files are in the order of their names. Fails with `infeasible` if there is no request, and with `usage` if there
+  /// would be more than max_placements.
+  [[nodiscard]] Result<PlanInput> finish(const PlanGranularity& granularity);
+
+ private:
+  std::map<std::string, std::vector<Request>, std::less<>> files_;
+  std::uint64_t requests_ = 0;
+};
+
+/// All accesses of `pattern` in one window. Time as RegionCollector::add: not proportional to the number of accesses.
+/// The file ends with the last region that is used. Fails as RegionCollector does.
+[[nodiscard]] Result<PlanInput> plan_input(std::string_view path, const Pattern& pattern, bool is_write,
+                                           std::uint64_t region_bytes = default_region_bytes);
+
+}  // namespace iosig

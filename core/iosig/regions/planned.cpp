@@ -1,0 +1,26 @@
+#include "iosig/regions/planned.h"
+
+#include <fmt/format.h>
+
+namespace iosig::regions {
+
+std::vector<MappedPlacement> placements_of(const Plan& plan) {
+  std::vector<MappedClass> classes;
+  for (std::size_t n = 0; n < plan.server_names.size(); ++n)
+    classes.push_back({plan.servers.classes[n].name, plan.server_names[n]});
+  std::vector<MappedPlacement> made;
+  for (const PlannedFile& file : plan.files)
+    made.push_back({{plan.application, plan.servers.processes, file.path},
+                    classes,
+                    std::vector<MappedWindow>(plan.windows.size())});
+  for (std::uint32_t window = 0; window < plan.windows.size(); ++window)
+    for (std::uint32_t n = 0; n < plan.regions.size(); ++n) {
+      const PlannedRegion& region = plan.regions[n];
+      made[region.file].windows[window].push_back(
+          {region.number, region.offset_bytes, region.length_bytes, plan.windows[window].placements[n].stripe_bytes,
+           fmt::format("r{}-w{}", region.number, placed_since(plan, n, window))});
+    }
+  return made;
+}
+
+}  // namespace iosig::regions

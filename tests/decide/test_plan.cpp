@@ -1,0 +1,126 @@
+// Plans from requests: windows, regions, and what the two algorithms make of them.
+#include <doctest/doctest.h>
+
+#include "iosig/base/units.h"
+#include "iosig/decide/plan.h"
+#include "iosig/model/pattern_builder.h"
+
+using namespace iosig;
+
+namespace {
+
+DescribedServers unlike_servers(std::optional<std::uint64_t> fast_bytes) {
+  DescribedServers made;
+  made.servers.classes = {{"hdd", 12, {8e-3, 1e-8}, {8e-3, 1e-8}, {}},
+                          {"ssd", 4, {1e-4, 4e-9}, {1.5e-4, 5.6e-9}, fast_bytes}};
+  made.servers.network = {1e-4, 1 / 117e6};
+  made.servers.processes = 32;
+  made.names = {std::vector<std::string>(12, "h"), std::vector<std::string>(4, "s")};
+  return made;
+}
+
+/// `count` reads of 512 KB in each of two windows of 600 s: 7 of 10 in region 3, then 11, the others anywhere.
+PlanInput moving_spot(std::uint64_t count) {
+  PlanCollector collector;
+  for (std::uint64_t n = 0; n < 2 * count; ++n) {
+    const std::uint64_t hot = n < count ? 3 : 11, region = n % 10 < 7 ? hot : n * 7 % 16;
+    REQUIRE(collector.add("/data/field", {region * 64 * MiB + n * 512 * KiB % (64 * MiB), 512 * KiB, false,
+                                          600.0 * static_cast<double>(n) / static_cast<double>(count)}));
+  }
+  return collector.finish({}).value();
+}
+
+std::uint64_t requests_of(const std::vector<Region>& regions) {
+  std::uint64_t requests = 0;
+  for (const Region& region : regions)
+    for (const RequestGroup& group : region.groups) requests += group.count;
+  return requests;
+}
+
+}  // namespace
+
+TEST_CASE("plan input: each request is in its window and region, also before time 0") {
+  PlanCollector collector;
+  for (const auto& [offset, start_s] : {std::pair{0ULL, -3.0}, {100 * MiB, 6.9}, {10 * MiB, 7.0}, {70 * MiB, 27.5}})
+    REQUIRE(collector.add("/a", {offset, 4096, true, start_s}));
+  REQUIRE(collector.add("/b", {5, 1, false, 8}));
+  REQUIRE(collector.add("/b", {5, 0, false, 8}));  // empty
+  const PlanInput input = collector.finish({.window_s = 10}).value();
+  CHECK(input.files == std::vector<PlannedFile>{{"/a", 100 * MiB + 4096}, {"/b", 6}});
+  REQUIRE(input.regions.size() == 3);
+  CHECK(input.regions[1] == PlannedRegion{0, 1, 64 * MiB, 36 * MiB + 4096});
+  CHECK(input.regions[2] == PlannedRegion{1, 0, 0, 6});
+  REQUIRE(input.windows.size() == 4);  // from -3: [-3, 7), [7, 17), [17, 27), [27, 37)
+  CHECK(requests_of(input.windows[0].regions) == 2);
+  CHECK(requests_of(input.windows[1].regions) == 2);
+  CHECK(requests_of(input.windows[2].regions) == 0);
+  CHECK(input.windows[3].regions[1].groups.size() == 1);
+  CHECK(input.windows[3].regions[0].groups.empty());
+}
+
+TEST_CASE("plan input: impossible requests, none at all, and too many windows are refused") {
+  PlanCollector collector;
+  CHECK(collector.add("/a", {max_bytes, 1, false, 0}).error().kind == ErrorKind::bad_input);
+  CHECK(collector.add("/a", {1ULL << 63U, 1, false, 0}).error().kind == ErrorKind::bad_input);
+  CHECK(collector.add("/a", {0, 1, false, NAN}).error().kind == ErrorKind::bad_input);
+  CHECK(collector.finish({}).error().kind == ErrorKind::infeasible);
+  REQUIRE(collector.add("/a", {0, 1, false, 0}));
+  CHECK(collector.finish({}).value().windows.size() == 1);
+  REQUIRE(collector.add("/a", {0, 1, false, 1e9}));
+  CHECK(collector.finish({.window_s = 1}).error().kind == ErrorKind::usage);
+}
+
+TEST_CASE("plan input: a thousand million accesses of a pattern are counted by its loops") {
+  constexpr std::int64_t count = 1'000'000'000, size = 4096;
+  PatternBuilder builder(2, {-1, -1, -1, -1, -1, -1, -1, -1});
+  const Node nodes[] = {{true, 2, 0}, {false, 2, 1}};
+  const std::int64_t numbers[] = {count, 0, size, size, 0};  // trips; logical = 4096 i; length = 4096
+  builder.add_nest(nodes, numbers, count);
+  Pattern pattern = builder.finish();
+  pattern.kinds[0] = Column::logical;
+  pattern.kinds[1] = Column::length;
+  REQUIRE(checked(pattern).has_value());
+  const PlanInput input = plan_input("x", pattern, true, GiB).value();
+  REQUIRE(input.windows.size() == 1);
+  CHECK(requests_of(input.windows[0].regions) == count);  // no region cuts one
+  CHECK(input.regions.size() == 3815);                    // 4.096e12 bytes by 2^30, rounded up
+  CHECK(input.windows[0].regions[7].groups.front().is_write);
+}
+
+TEST_CASE("plan: the hot region is on the fast servers while it is hot, and capacity is kept") {
+  const PlanInput input = moving_spot(2000);
+  for (const PlanAlgorithm algorithm : {PlanAlgorithm::paper, PlanAlgorithm::ours}) {
+    CAPTURE(static_cast<int>(algorithm));
+    const DescribedServers servers = unlike_servers(17 * MiB);  // a region and a bit
+    const auto plan = make_plan(input, servers, {.algorithm = algorithm});
+    REQUIRE_MESSAGE(plan.has_value(), plan.error().message);
+    REQUIRE_MESSAGE(checked(*plan).has_value(), checked(*plan).error().message);
+    REQUIRE(plan->windows.size() == 2);
+    for (const auto& [window, hot] : {std::pair{0, 3}, {1, 11}}) {
+      const PlannedWindow& planned = plan->windows[static_cast<std::size_t>(window)];
+      CHECK(iosig::requests_of(planned) == 2000);
+      CHECK(planned.placements[static_cast<std::size_t>(hot)].stripe_bytes[1] > 0);
+      CHECK(planned.seconds < planned.home_s);
+      std::uint64_t held = 0;
+      for (std::size_t n = 0; n < planned.placements.size(); ++n)
+        held += bytes_on_classes(servers.servers, planned.placements[n].stripe_bytes, plan->regions[n].length_bytes)[1];
+      CHECK(held <= 17 * MiB);
+    }
+    CHECK(plan->windows[0].moves.empty());
+    REQUIRE(plan->windows[1].moves.size() >= 2);
+    for (const PlannedMove& move : plan->windows[1].moves) {
+      CHECK(move.from == plan->windows[0].placements[move.region].stripe_bytes);
+      CHECK(move.to == plan->windows[1].placements[move.region].stripe_bytes);
+    }
+  }
+}
+
+TEST_CASE("plan: the paper's algorithm needs two classes; with one, nothing is worse than the usual place") {
+  const PlanInput input = moving_spot(100);
+  DescribedServers one = unlike_servers({});
+  one.servers.classes.pop_back();
+  one.names.pop_back();
+  CHECK(make_plan(input, one, {.algorithm = PlanAlgorithm::paper}).error().kind == ErrorKind::usage);
+  const Plan plan = make_plan(input, one, {}).value();
+  for (const PlannedWindow& window : plan.windows) CHECK(window.seconds <= window.home_s * (1 + 1e-9));
+}
