@@ -23,6 +23,7 @@ void add_export(Verb app, Action& action);
 void add_import(Verb app, Action& action);
 void add_infer(Verb app, Action& action);
 void add_advise(Verb app, Action& action);
+void add_plan(Verb app, Action& action);
 /// `iosig trace info`, below `iosig trace`.
 void add_trace_info(Verb trace, Action& action);
 void add_prepare(Verb app, Action& action);

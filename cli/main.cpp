@@ -80,6 +80,7 @@ int main(int argc, char** argv) {
   add_import(root, action);
   add_infer(root, action);
   add_advise(root, action);
+  add_plan(root, action);
   add_prepare(root, action);
   add_finalize(root, action);
   add_status(root, action);

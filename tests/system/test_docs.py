@@ -30,6 +30,7 @@ TRANSCRIPTS = [
     "docs/cli/repro.md",
     "docs/formats/presets.md",
     "docs/formats/signature.md",
+    "docs/howto/hybrid-servers.md",
     "docs/howto/mpi-io.md",
 ]
 NEEDS = {"docs/howto/mpi-io.md": ["mpicc.openmpi", "mpirun.openmpi"]}

@@ -1,0 +1,180 @@
+// `iosig plan`: where the regions of files should lie over servers of unlike speed, window by window, and why.
+// Changes no user's file; it writes a plan and a region map if it is told to.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "commands.h"
+#include "iosig/base/files.h"
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
+#include "iosig/decide/plan.h"
+#include "iosig/format/plan_text.h"
+#include "iosig/model/described_servers.h"
+#include "iosig/regions/planned.h"
+#include "iosig/regions/region_map.h"
+#include "plan_report.h"
+#include "plan_source.h"
+#include "storage_source.h"
+
+namespace iosig::cli {
+namespace {
+
+constexpr std::size_t listed_regions = 8;
+constexpr std::uint64_t max_plan_bytes = std::uint64_t{4} << 30U;
+
+struct PlanArguments {
+  PlanSource source;
+  std::string show, storage, output, map;
+  std::string algorithm = "ours", regions = "fixed", contention = "spread";
+  std::string region_size = "64MB", window = "10min", application;
+  std::optional<std::uint32_t> processes, processes_per_node;
+  std::uint32_t horizon = 1;
+  bool all = false, dry_run = false, plot = false;
+};
+
+Result<PlanGranularity> granularity_of(const PlanArguments& options) {
+  const auto refuse = [](const char* option, const Error& error) {
+    return fail(ErrorKind::usage, "{}: {}", option, error.message);
+  };
+  PlanGranularity granularity;
+  const auto window_s = parse_seconds(options.window);
+  if (!window_s) return refuse("--window", window_s.error());
+  const auto region_bytes = parse_bytes(options.region_size);
+  if (!region_bytes) return refuse("--region-size", region_bytes.error());
+  if (!(*window_s > 0)) return fail(ErrorKind::usage, "--window {}: expected a time above 0", options.window);
+  if (*region_bytes == 0)
+    return fail(ErrorKind::usage, "--region-size {}: expected a size above 0", options.region_size);
+  return PlanGranularity{*window_s, *region_bytes, options.regions == "adaptive"};
+}
+
+Result<Plan> new_plan(const PlanArguments& options, const Console& console) {
+  const auto granularity = granularity_of(options);
+  if (!granularity) return pass_on(granularity.error());
+  const auto storage = load_storage(options.storage, console);
+  if (!storage) return pass_on(storage.error());
+  const auto demand = plan_demand(options.source, *granularity, console);
+  if (!demand) return pass_on(demand.error());
+  const std::uint32_t processes = options.processes.value_or(demand->processes);
+  const std::uint32_t per_node = std::min(processes, options.processes_per_node.value_or(demand->processes_per_node));
+  const auto servers = described_servers(storage->storage, processes, per_node);
+  if (!servers)
+    return fail(servers.error().kind, "{}: {}", storage->file.empty() ? "this machine" : printable(storage->file),
+                servers.error().message);
+  PlanOptions how;
+  how.algorithm = options.algorithm == "paper" ? PlanAlgorithm::paper : PlanAlgorithm::ours;
+  how.contention = options.contention == "together" ? Contention::together : Contention::spread;
+  how.migration.horizon = options.horizon;
+  how.application = options.application.empty() ? demand->application : options.application;
+  return make_plan(demand->input, *servers, how);
+}
+
+Result<Plan> stored_plan(const std::string& file) {
+  const auto text = read_file(file, max_plan_bytes);
+  if (!text) return pass_on(text.error());
+  return parse_plan(*text, printable(file));
+}
+
+/// Writes the plan and the map, or says what it would write.
+Result<void> write(const Plan& plan, const PlanArguments& options, const Console& console) {
+  const auto say = [&](const std::string& file, const std::string& what) {
+    console.note(fmt::format("{} '{}': {}", options.dry_run ? "would write" : "wrote", printable(file), what));
+  };
+  if (!options.output.empty()) {
+    const std::string text = plan_text(plan);
+    if (!options.dry_run)
+      if (auto written = write_output(options.output, text); !written) return written;
+    say(options.output, about_bytes(static_cast<double>(text.size())));
+  }
+  if (options.map.empty()) return {};
+  for (const regions::MappedPlacement& each : regions::placements_of(plan)) {
+    if (!options.dry_run)
+      if (auto stored = regions::store_placement(options.map, each); !stored) return stored;
+    say(options.map, fmt::format("{} windows of '{}'", each.windows.size(), printable(each.key.file)));
+  }
+  return {};
+}
+
+int run_plan(const PlanArguments& options, Console& console) {
+  if (options.show.empty() && options.source.trace.empty())
+    return console.fail(
+        {ErrorKind::usage, "--trace is required: a trace, accesses as text or a pattern; or --show PLAN"});
+  const auto plan = options.show.empty() ? new_plan(options, console) : stored_plan(options.show);
+  if (!plan) return console.fail(plan.error());
+  if (const auto written = write(*plan, options, console); !written) return console.fail(written.error());
+  if (console.json) {
+    console.say_json(plan_schema, plan_json(*plan));
+    return yes;
+  }
+  constexpr std::size_t frame = 10, usual_columns = 80;
+  const Screen screen = screen_of(STDOUT_FILENO);
+  const std::size_t columns = screen.columns == SIZE_MAX ? usual_columns : std::max(2 * frame, screen.columns);
+  console.say(options.plot ? plan_picture(*plan, columns - frame)
+                           : plan_words(*plan, options.all ? SIZE_MAX : listed_regions));
+  return yes;
+}
+
+void add_input_options(Verb verb, PlanArguments& options) {
+  const Option trace =
+      verb.add_option("--trace", options.source.trace,
+                      "what to plan for: the directory that 'iosig trace -o' made, accesses as CSV or as "
+                      "lines of numbers, a pattern; - for standard input")
+          .type_name("TRACE");
+  verb.add_option("--show", options.show, "explain a plan that was made before, instead of making one")
+      .type_name("PLAN")
+      .excludes(trace);
+  add_storage_option(verb, options.storage);
+  verb.add_option("--files", options.source.files, "only files whose name (or path, if GLOB has a slash) matches")
+      .type_name("GLOB");
+  verb.add_option("--layer", options.source.layer, "of traces: mpi-io, stdio or posix")
+      .check(one_of({"mpi-io", "stdio", "posix"}))
+      .shows_default();
+  const Option reads = verb.add_flag("--reads", options.source.reads, "only reads");
+  verb.add_flag("--writes", options.source.writes, "only writes; numbers and patterns are writes").excludes(reads);
+  verb.add_option("--application", options.application, "name for the region map (default: the traced program's)")
+      .type_name("NAME");
+  verb.add_option("--processes", options.processes, "processes of the run (default: those in TRACE)").type_name("N");
+  verb.add_option("--processes-per-node", options.processes_per_node, "of these, on one node").type_name("N");
+}
+
+}  // namespace
+
+void add_plan(Verb app, Action& action) {
+  const Verb verb = app.add_verb("plan", "Plan where regions of files lie over servers of unlike speed");
+  const auto options = std::make_shared<PlanArguments>();
+  add_input_options(verb, *options);
+  verb.add_option("-o,--output", options->output, "write the plan").type_name("PLAN");
+  verb.add_option("--map", options->map, "write the placements into this region map").type_name("FILE");
+  verb.add_flag("--dry-run", options->dry_run, "plan and explain, but write nothing");
+  verb.add_option("--algorithm", options->algorithm, "paper: H2DP's, as printed")
+      .check(one_of({"ours", "paper"}))
+      .shows_default();
+  verb.add_option("--regions", options->regions, "adaptive: cut where the use changes")
+      .check(one_of({"fixed", "adaptive"}))
+      .shows_default();
+  verb.add_option("--region-size", options->region_size, "of adaptive regions: the largest")
+      .type_name("SIZE")
+      .shows_default();
+  verb.add_option("--window", options->window, "span of time that is planned together")
+      .type_name("TIME")
+      .shows_default();
+  verb.add_option("--contention", options->contention,
+                  "spread: processes use different regions at a time; together: all use the same one")
+      .check(one_of({"spread", "together"}))
+      .shows_default();
+  verb.add_option("--horizon", options->horizon, "windows for which the last layout is expected to last")
+      .type_name("N")
+      .shows_default();
+  verb.add_flag("--all", options->all, fmt::format("list all regions, not {} of each window", listed_regions));
+  verb.add_flag("--plot", options->plot, "draw how much each region is used and where it lies, a row for each window");
+  verb.footer(
+      "Changes nothing but PLAN and FILE. The servers are the [[server]]s of the storage description.\n"
+      "Example: iosig plan --trace job.trace --storage servers.toml -o job.plan");
+  verb.when_chosen(action, plan_schema, [options](Console& console) { return run_plan(*options, console); });
+}
+
+}  // namespace iosig::cli

@@ -1,0 +1,160 @@
+"""`iosig plan`: what it reads, prints, writes and refuses."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, Iosig
+
+SERVERS = ROOT / "examples" / "hybrid-servers" / "servers.toml"
+REGION = 64 << 20
+
+
+def accesses(path: Path, count: int = 2000) -> Path:
+    """Reads of 512 KB by 32 processes: 7 of 10 in region 3, from 600 s on in region 11, the others in any of 16."""
+    rows = ["path,kind,offset,length,start_s,rank"]
+    for n in range(2 * count):
+        region = (3 if n < count else 11) if n % 10 < 7 else n * 7 % 16
+        rows.append(
+            f"/data/field,read,{region * REGION + n * (512 << 10) % REGION},{512 << 10},{600 * n / count},{n % 32}"
+        )
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("algorithm", ["ours", "paper"])
+def test_the_hot_region_is_on_the_fast_servers(iosig: Iosig, tmp_path: Path, algorithm: str) -> None:
+    trace = accesses(tmp_path / "accesses.csv")
+    plan = iosig.json("plan", "--trace", trace, "--storage", SERVERS, "--algorithm", algorithm)
+    assert plan["schema"] == "iosig.plan/1" and plan["algorithm"] == algorithm
+    assert [file["path"] for file in plan["files"]] == ["/data/field"]
+    assert plan["servers"]["processes"] == 32 and plan["servers"]["processes_per_node"] == 1
+    assert [len(window["placements"]) for window in plan["windows"]] == [16, 16]
+    assert [sum(p["requests"] for p in window["placements"]) for window in plan["windows"]] == [2000, 2000]
+    for window, hot in zip(plan["windows"], (3, 11), strict=True):
+        assert window["placements"][hot]["stripe_bytes"][1] > 0
+        assert window["seconds"] < window["home_s"]
+    for move in plan["windows"][1]["moves"]:
+        before, after = (window["placements"][move["region"]]["stripe_bytes"] for window in plan["windows"])
+        assert (move["from"], move["to"]) == (before, after)
+    said = iosig("plan", "--trace", trace, "--storage", SERVERS, "--algorithm", algorithm).stdout
+    assert "  region 3: 7" in said and " of ssd; stripes of " in said
+
+
+def test_a_plan_and_its_map_are_written_and_explained_again(iosig: Iosig, tmp_path: Path) -> None:
+    trace, plan, table = accesses(tmp_path / "a.csv"), tmp_path / "a.plan", tmp_path / "a.map"
+    first = iosig("plan", "--trace", trace, "--storage", SERVERS, "-o", plan, "--map", table, "--dry-run")
+    assert "would write" in first.stderr and not plan.exists() and not table.exists()
+    done = iosig("plan", "--trace", trace, "--storage", SERVERS, "-o", plan, "--map", table, "--application", "sim")
+    assert done.stderr.count("wrote") == 2 and done.stdout == first.stdout
+    assert iosig("plan", "--show", plan).stdout == done.stdout
+    assert len(iosig("plan", "--show", plan, "--plot").stdout.splitlines()) == 4
+
+    document = json.loads(plan.read_text())
+    with sqlite3.connect(table) as database:
+        keys = database.execute("SELECT application, processes, file, windows FROM placement").fetchall()
+        rows = database.execute("SELECT offset, target FROM region ORDER BY id").fetchall()
+    assert keys == [(b"sim", 32, b"/data/field", 2)]
+    assert [row[0] for row in rows] == 2 * [n * REGION for n in range(16)]
+    moved = {move["region"] for move in document["windows"][1]["moves"]}
+    assert {n for n in range(16) if rows[16 + n][1] == b"r%d-w1" % n} == moved
+
+    plan.write_text(plan.read_text().replace('"sim"', '"sin"'))
+    assert "checksum: does not agree" in iosig("plan", "--show", plan, check=3).stderr
+    table.write_bytes(table.read_bytes()[:5000])
+    refused = iosig("plan", "--trace", trace, "--storage", SERVERS, "--map", table, check=3).stderr
+    assert str(table) in refused
+
+
+def test_a_trace_and_its_csv_give_the_same_plan(iosig: Iosig, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, sys\n"
+        "fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)\n"
+        "for n in range(40): os.pwrite(fd, b'x' * 65536, n % 4 * 65536)\n"
+        "for n in range(20): os.pread(fd, 65536, 196608)\n"
+        "os.pread(fd, 10, 1 << 40)\n"  # nothing is there: no request
+    )
+    trace, data = tmp_path / "trace", tmp_path / "data"
+    iosig("trace", "-o", trace, "--", "python3", program, data)
+    how = ["--storage", SERVERS, "--files", str(data), "--region-size", "128KB", "--application", "x"]
+    plan = iosig.json("plan", "--trace", trace, *how)
+    assert plan["files"] == [{"path": str(data), "bytes": 4 * 65536}]
+    assert [p["requests"] for p in plan["windows"][0]["placements"]] == [20, 40]
+    assert plan["servers"]["processes"] == 1
+    exported = tmp_path / "trace.csv"
+    text = iosig("export", trace, "--format", "csv").stdout
+    exported.write_text(text)
+    assert any(row["path"] == str(data) for row in csv.DictReader(io.StringIO(text)))
+    from_csv = iosig.json("plan", "--trace", exported, *how, "--reads")
+    assert [p["requests"] for p in from_csv["windows"][0]["placements"]] == [0, 20]
+
+
+def test_patterns_count_by_their_loops(iosig: Iosig, tmp_path: Path) -> None:
+    numbers, pattern = tmp_path / "numbers", tmp_path / "pattern"
+    numbers.write_text("".join(f"{n * 4096} 4096\n" for n in range(5000)))
+    iosig("pattern", "detect", numbers, "--columns", "logical,length", "--output", pattern)
+    how = ["--storage", SERVERS, "--region-size", "1MB", "--writes"]
+    by_loops = iosig.json("plan", "--trace", pattern, *how)
+    one_by_one = iosig.json("plan", "--trace", numbers, *how)
+    requests = [[p["requests"] for p in plan["windows"][0]["placements"]] for plan in (by_loops, one_by_one)]
+    assert requests[0] == requests[1] == 19 * [256] + [136]
+    assert iosig("plan", "--trace", pattern, *how, "--regions", "adaptive", check=2).stderr.count("trace") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no request"),
+        ("offset,length,kind\n", "no request"),
+        ("offset,size,kind\n1,2,read\n", "1: expected a header with the column 'length'"),
+        ("offset,length\n1,2\n", "1: expected a header with the column 'call' or 'kind'"),
+        ("offset,length,kind\n1,2,copy\n", "2: kind 'copy': expected read or write"),
+        ("offset,length,kind\n-1,2,read\n", "2: offset '-1': expected a whole number"),
+        ("offset,length,kind\n1,2.5,read\n", "2: length '2.5': expected a whole number"),
+        ("offset,length,kind,start_s\n1,2,read,soon\n", "2: start_s 'soon': expected a number"),
+        ("offset,length,kind,start_s\n1,2,read,nan\n", "the start of a request is no number"),
+        ('offset,length,kind,path\n1,2,read,"x\n', "2: a quote is not closed"),
+        ("offset,length,kind\n9223372036854775807,1,read\n", "ends beyond 2^63 - 1"),
+        ("offset,length,kind\n9223372036854775808,1,read\n", "ends beyond 2^63 - 1"),
+        ("1 2\n3\n", "2: expected offset and length"),
+        ("0 1\n4611686018427387904 1\n", "use larger regions"),
+    ],
+)
+def test_bad_requests_are_refused_with_their_place(iosig: Iosig, tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    done = iosig("plan", "--trace", tmp_path / "a.csv", "--storage", SERVERS, check=None)
+    assert done.returncode in (1, 2, 3)
+    assert message in done.stderr and done.stdout == ""
+
+
+def test_one_request_and_negative_times_are_planned(iosig: Iosig, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('start_s,length,offset,kind,path\n-700,1,0,write,"a, b"\n-50.5,1,0,write,"a, b"\n')
+    plan = iosig.json("plan", "--trace", tmp_path / "a.csv", "--storage", SERVERS)
+    assert plan["files"] == [{"path": "a,%20b", "bytes": 1}]
+    assert [window["start_s"] for window in plan["windows"]] == [-700, -100]
+
+
+def test_servers_that_cannot_be_planned_for_are_refused(iosig: Iosig, tmp_path: Path) -> None:
+    trace, storage = accesses(tmp_path / "a.csv", 50), tmp_path / "s.toml"
+    whole = SERVERS.read_text()
+    storage.write_text(
+        'schema = "iosig.storage/2"\n[[mount_point]]\npath = "/"\ndevice = "d"\n[[device]]\nname = "d"\nkind = "ssd"\n'
+    )
+    assert "has no [[server]]" in iosig("plan", "--trace", trace, "--storage", storage, check=1).stderr
+    storage.write_text(whole.replace('read_startup = "8ms"', 'read_startup = "80ms"', 1))
+    assert "class 'hdd': the read start-up" in iosig("plan", "--trace", trace, "--storage", storage, check=3).stderr
+    storage.write_text(whole.replace('class = "ssd"', 'class = "hdd2"', 1))
+    assert iosig("plan", "--trace", trace, "--storage", storage, "--algorithm", "paper", check=2).stderr
+    storage.write_text(whole.replace('capacity = "17MB"', 'capacity = "0B"'))
+    plan = iosig.json("plan", "--trace", trace, "--storage", storage)
+    assert all(p["stripe_bytes"][1] == 0 for window in plan["windows"] for p in window["placements"])
+    for wrong in (["--region-size", "0"], ["--window", "0s"], ["--window", "soon"], ["--algorithm", "best"]):
+        assert iosig("plan", "--trace", trace, "--storage", SERVERS, *wrong, check=2).stderr.startswith("iosig: --")
+    assert "--trace is required" in iosig("plan", check=2).stderr
