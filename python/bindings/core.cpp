@@ -17,6 +17,7 @@
 #include "pattern.h"
 #include "raise.h"
 #include "simulate.h"
+#include "striping.h"
 #include "trace.h"
 #include "trace_summary.h"
 
@@ -149,6 +150,7 @@ NB_MODULE(_core, module) {
   python::bind_pattern(module);
   python::bind_detection(module);
   python::bind_lookup(module);
+  python::bind_striping(module);
   python::bind_trace(module);
   python::bind_trace_summary(module);
   python::bind_simulation(module);

@@ -251,3 +251,34 @@ def simulate_accesses(
     region_bytes: int,
     seed: int,
 ) -> dict[str, Any]: ...
+
+class StripeServers:
+    """Classes of equal servers: name, count, read and write (start-up, seconds per byte), capacity."""
+
+    def __init__(
+        self,
+        classes: Sequence[tuple[str, int, tuple[float, float], tuple[float, float], int | None]],
+        network: tuple[float, float],
+        processes: int,
+        processes_per_node: int,
+    ) -> None: ...
+
+Sizes = npt.NDArray[np.uint64]
+
+def request_costs(
+    servers: StripeServers, stripes: list[int], offsets: Sizes, lengths: Sizes, writes: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.float64]: ...
+def search_stripes(
+    servers: StripeServers, offsets: Sizes, lengths: Sizes, writes: npt.NDArray[np.bool_], algorithm: str
+) -> tuple[Sizes, float]: ...
+def plan_regions(
+    servers: StripeServers,
+    starts: npt.NDArray[np.float64],
+    offsets: Sizes,
+    lengths: Sizes,
+    writes: npt.NDArray[np.bool_],
+    window_s: float,
+    region_bytes: int,
+    algorithm: str,
+    is_together: bool,
+) -> dict[str, npt.NDArray[Any]]: ...

@@ -1,0 +1,207 @@
+"""Placement over servers of unlike speed, over NumPy arrays: what `iosig plan` decides, without files.
+
+Twelve servers with disks and four with SSDs, as in the H2DP paper; 32 processes, one on each node:
+
+>>> servers = Servers(
+...     [
+...         ServerClass("hdd", 12, read=(8e-3, 100e6), write=(8e-3, 100e6)),
+...         ServerClass("ssd", 4, read=(0.1e-3, 250e6), write=(0.15e-3, 180e6), capacity_bytes=48 << 20),
+...     ],
+...     network=(0.1e-3, 117e6),
+...     processes=32,
+... )
+
+The time of one request, if all processes send one like it, depends on its stripes. On the disks alone it is that of the
+slowest disk:
+
+>>> seconds = cost(servers, [64 << 10, 0], offsets=[0], lengths=[768 << 10])
+>>> bool(np.isclose(seconds[0], 32 * (8e-3 + 65536 / 100e6) + 32 * 65536 / 117e6 + 32 * 0.1e-3))
+True
+
+Which stripes are best for many requests of 512 KB is a search:
+
+>>> found = search(servers, offsets=np.arange(1000) * (512 << 10), lengths=512 << 10)
+>>> found.stripe_bytes.shape, found.seconds > 0
+((2,), True)
+
+Of sixteen regions, one is used most, first region 3 and then region 11. Each is on the SSDs
+while it is used; `moves` has what moves between the windows, if that pays for itself:
+
+>>> n = np.arange(8000)
+>>> hot = np.where(n < 4000, 3, 11)
+>>> region = np.where(n % 10 < 7, hot, n * 7 % 16)
+>>> offsets = region * (64 << 20) + n * (512 << 10) % (64 << 20)
+>>> moved = migrate(servers, starts=n * 0.15, offsets=offsets, lengths=512 << 10)
+>>> moved.stripe_bytes.shape  # windows, regions, classes
+(2, 16, 2)
+>>> bool(moved.stripe_bytes[0, 3, 1] > 0), bool(moved.stripe_bytes[1, 11, 1] > 0)
+(True, True)
+>>> bool((moved.seconds < moved.home_s).all())
+True
+
+All functions are pure; bad arguments raise ValueError. Sizes are bytes, times seconds, bandwidths bytes per second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from iosig import _core
+
+__all__ = ["Found", "Placement", "ServerClass", "Servers", "cost", "migrate", "search", "select"]
+
+Algorithm = Literal["ours", "paper"]
+Contention = Literal["spread", "together"]
+
+
+@dataclass(frozen=True)
+class ServerClass:
+    """Equal servers. `read` and `write`: start-up in seconds, and bytes per second."""
+
+    name: str
+    count: int
+    read: tuple[float, float]
+    write: tuple[float, float]
+    capacity_bytes: int | None = None
+    """Of each server; None: room for all."""
+
+
+class Servers:
+    """Classes of servers, the network (start-up, bytes per second of each link) and the clients."""
+
+    def __init__(
+        self,
+        classes: Sequence[ServerClass],
+        network: tuple[float, float] = (0.1e-3, 117e6),
+        processes: int = 1,
+        processes_per_node: int = 1,
+    ) -> None:
+        self.classes = tuple(classes)
+        rows = [(c.name, c.count, _times(c.read), _times(c.write), c.capacity_bytes) for c in self.classes]
+        self._core = _core.StripeServers(rows, _times(network), processes, processes_per_node)
+
+
+class Found(NamedTuple):
+    """Stripes of one region. `seconds`: predicted; by "paper" the sum of Table 2, by "ours" of the busiest server."""
+
+    stripe_bytes: npt.NDArray[np.uint64]
+    seconds: float
+
+
+class Placement(NamedTuple):
+    """Where regions lie. The first index of two or more is the window, the next one the region, the last the class.
+
+    `saved_s` is what each region's own requests gain over the home class, `home_s` the time of a window if all regions
+    lay there. `moves`: rows of window and region, in order; those of a window come before it.
+    """
+
+    offset_bytes: npt.NDArray[np.uint64]
+    length_bytes: npt.NDArray[np.uint64]
+    stripe_bytes: npt.NDArray[np.uint64]
+    requests: npt.NDArray[np.uint64]
+    saved_s: npt.NDArray[np.float64]
+    seconds: npt.NDArray[np.float64]
+    home_s: npt.NDArray[np.float64]
+    move_s: npt.NDArray[np.float64]
+    moves: npt.NDArray[np.uint64]
+
+
+def _times(pair: tuple[float, float]) -> tuple[float, float]:
+    """Start-up and bandwidth as start-up and time per byte."""
+    startup_s, bytes_per_s = pair
+    if not bytes_per_s > 0:
+        raise ValueError(f"bandwidth: expected more than 0 bytes per second, got {bytes_per_s}")
+    return float(startup_s), 1 / float(bytes_per_s)
+
+
+def _sizes(name: str, values: npt.ArrayLike, count: int | None = None) -> npt.NDArray[np.uint64]:
+    array = np.asarray(values)
+    if array.size == 0:
+        array = array.astype(np.uint64)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name}: expected an array of whole numbers, got {array.dtype}")
+    if array.size and int(array.min()) < 0:
+        raise ValueError(f"{name}: expected 0 or more, got {array.min()}")
+    if count is not None and array.ndim == 0:
+        array = np.broadcast_to(array, (count,))
+    return np.ascontiguousarray(array, dtype=np.uint64)
+
+
+def _requests(
+    offsets: npt.ArrayLike, lengths: npt.ArrayLike, writes: npt.ArrayLike
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+    where = _sizes("offsets", offsets)
+    if where.ndim != 1:
+        raise ValueError(f"offsets: expected one dimension, got {where.ndim}")
+    kinds = np.asarray(writes, dtype=np.bool_)
+    if kinds.ndim == 0:
+        kinds = np.broadcast_to(kinds, where.shape)
+    return where, _sizes("lengths", lengths, len(where)), np.ascontiguousarray(kinds)
+
+
+def cost(
+    servers: Servers,
+    stripe_bytes: npt.ArrayLike,
+    offsets: npt.ArrayLike,
+    lengths: npt.ArrayLike,
+    writes: npt.ArrayLike = False,
+) -> npt.NDArray[np.float64]:
+    """Seconds of each request by the general form of H2DP's Tables 2 and 3.
+
+    stripe_bytes: one for each class. offsets: from the region's start. lengths, writes: one for all, or one for each.
+    """
+    stripes = [int(size) for size in _sizes("stripe_bytes", stripe_bytes)]
+    return _core.request_costs(servers._core, stripes, *_requests(offsets, lengths, writes))
+
+
+def search(
+    servers: Servers,
+    offsets: npt.ArrayLike,
+    lengths: npt.ArrayLike,
+    writes: npt.ArrayLike = False,
+    algorithm: Algorithm = "ours",
+) -> Found:
+    """The best stripes for the requests of one region; "paper": Algorithm 1."""
+    return Found(*_core.search_stripes(servers._core, *_requests(offsets, lengths, writes), algorithm))
+
+
+def migrate(
+    servers: Servers,
+    starts: npt.ArrayLike,
+    offsets: npt.ArrayLike,
+    lengths: npt.ArrayLike,
+    writes: npt.ArrayLike = False,
+    window_s: float = 600,
+    region_bytes: int = 64 << 20,
+    algorithm: Algorithm = "ours",
+    contention: Contention = "spread",
+) -> Placement:
+    """The placement of a file's regions in each window, and what moves between; "paper": Algorithm 2.
+
+    starts: seconds, in any order. Windows count from the first one.
+    """
+    if contention not in ("spread", "together"):
+        raise ValueError(f"contention: expected spread or together, got {contention!r}")
+    times = np.ascontiguousarray(starts, dtype=np.float64)
+    parts = _requests(offsets, lengths, writes)
+    together = contention == "together"
+    return Placement(**_core.plan_regions(servers._core, times, *parts, window_s, region_bytes, algorithm, together))
+
+
+def select(
+    servers: Servers,
+    offsets: npt.ArrayLike,
+    lengths: npt.ArrayLike,
+    writes: npt.ArrayLike = False,
+    region_bytes: int = 64 << 20,
+    algorithm: Algorithm = "ours",
+    contention: Contention = "spread",
+) -> Placement:
+    """The placement of a file's regions for all requests at once: which regions get the scarce servers."""
+    starts = np.zeros(len(np.asarray(offsets)))
+    return migrate(servers, starts, offsets, lengths, writes, 1, region_bytes, algorithm, contention)
