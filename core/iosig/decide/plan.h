@@ -19,8 +19,8 @@ namespace iosig {
 struct PlanOptions {
   PlanAlgorithm algorithm = PlanAlgorithm::ours;
   Contention contention = Contention::spread;  ///< of ours
-  MigrationOptions migration;                  ///< of ours
-  std::string application;
+  MigrationOptions migration = {};             ///< of ours
+  std::string application = {};
   unsigned threads = 0;  ///< 0: as many as processors
 };
 
