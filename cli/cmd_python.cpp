@@ -22,6 +22,9 @@ void add_plot(Verb app) {
   pattern.describe_option("--columns", "names, as of iosig pattern detect --columns").type_name("NAMES");
   pattern.describe_option("--output", "directory for the PNG and the HTML, or one of them, by its name")
       .type_name("DIR");
+  const Verb query = plot.add_verb("query", "What `iosig query --plot FILE` draws");
+  query.describe_option("ANSWER", "what iosig query --json printed; - for standard input").required();
+  query.describe_option("--output", "a .png or .html").type_name("FILE");
   for (const Verb& verb : {demo, model})
     verb.describe_option("--output", "directory for the PNG and the HTML").type_name("DIR");
 }
@@ -47,8 +50,11 @@ void add_repro(Verb app) {
   run.describe_option("ID", "as `iosig repro list` has them, or all")
       .type_name("TEXT")
       .required()
-      .check(one_of({"all", "iosig-fig11a", "iosig-fig11b", "iosig-fig11c", "iosig-fig12", "iosig-fig6", "iosig-table2",
-                     "pattern-fig1", "pattern-fig16", "pattern-fig20"}));
+      .check(one_of({"all",           "doe-fig6",       "doe-fig7",      "h2dp-fig10",   "h2dp-fig11",
+                     "h2dp-fig2",     "h2dp-fig5",      "h2dp-fig6",     "h2dp-fig7",    "h2dp-fig8",
+                     "h2dp-fig9",     "h2dp-overheads", "iosig-fig11a",  "iosig-fig11b", "iosig-fig11c",
+                     "iosig-fig12",   "iosig-fig6",     "iosig-table2",  "pattern-fig1", "pattern-fig13",
+                     "pattern-fig14", "pattern-fig15",  "pattern-fig16", "pattern-fig20"}));
   run.describe_flag("--quick", "smaller sizes and fewer repetitions; the plot says so");
   run.describe_option("--output", "a directory for each id is made in this one; repro-results unless given")
       .type_name("DIR");

@@ -29,7 +29,7 @@ std::uint64_t end_of(const std::vector<Request>& requests) {
 Result<RegionBounds> bounds_of(const std::vector<Request>& requests, const PlanGranularity& granularity) {
   const std::uint64_t bytes = end_of(requests);
   if (!granularity.is_adaptive) return fixed_regions(bytes, granularity.region_bytes);
-  const auto units = fixed_regions(bytes, std::min(default_unit_bytes, granularity.region_bytes));
+  auto units = fixed_regions(bytes, std::min(default_unit_bytes, granularity.region_bytes));
   if (!units) return units;
   RegionCollector collector(*units);
   if (auto added = collector.add(requests); !added) return pass_on(added.error());

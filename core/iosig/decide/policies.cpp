@@ -55,8 +55,8 @@ class Room {
   std::uint64_t left_;
 };
 
-PlacedWindows kept(std::vector<Stripes> stripes, std::size_t windows) {
-  return {std::vector(windows, std::move(stripes)), {}};
+PlacedWindows kept(const std::vector<Stripes>& stripes, std::size_t windows) {
+  return {std::vector(windows, stripes), {}};
 }
 
 PlacedWindows drawn_regions(std::span<const std::vector<Region>> windows, const Servers& servers,
@@ -67,7 +67,7 @@ PlacedWindows drawn_regions(std::span<const std::vector<Region>> windows, const 
     const auto& [hybrid, homogeneous] = layouts[region];
     stripes[region] = room.take(hybrid, windows.front()[region].length) ? hybrid : homogeneous;
   }
-  return kept(std::move(stripes), windows.size());
+  return kept(stripes, windows.size());
 }
 
 std::uint64_t largest_length(const Region& region) {
@@ -233,7 +233,7 @@ Result<PlacedWindows> place_windows(PlacementPolicy policy, std::span<const std:
   }
   const auto planned = options.is_migrating ? windows : windows.first(1);
   auto placed = policy == PlacementPolicy::printed ? printed(planned, servers) : ours(planned, servers, options);
-  if (placed && !options.is_migrating) return kept(std::move(placed->stripes.front()), windows.size());
+  if (placed && !options.is_migrating) return kept(placed->stripes.front(), windows.size());
   return placed;
 }
 

@@ -8,7 +8,7 @@ namespace iosig::observe {
 namespace {
 
 constexpr std::size_t least_files = 256;
-constexpr double nearly_all = 0.9;
+constexpr double share_of_all = 0.9;
 
 struct SmallFile {
   const StreamFacts* facts;
@@ -54,7 +54,7 @@ std::optional<ManyFiles> find_many_files(std::span<const StreamFacts> facts, std
                                          bool written) {
   const std::vector<SmallFile> files = small_files(facts, costs, written);
   if (files.size() < least_files) return std::nullopt;
-  const auto least = static_cast<std::size_t>(nearly_all * static_cast<double>(files.size()));
+  const auto least = static_cast<std::size_t>(share_of_all * static_cast<double>(files.size()));
   const std::string directory = deepest_directory(files, std::max<std::size_t>(1, least));
   ManyFiles found{.directory = directory.substr(0, std::max<std::size_t>(1, directory.size() - 1))};
   for (const SmallFile& each : files) {

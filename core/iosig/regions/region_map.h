@@ -22,7 +22,7 @@ struct MapKey {
   std::uint32_t processes = 1;
   std::string file;  ///< path of the original file, as in the trace
 
-  auto operator<=>(const MapKey&) const = default;
+  auto operator<=>(const MapKey&) const = default;  // NOLINT(modernize-use-nullptr): of the compiler's code
 };
 
 /// Servers that count as equal. A round of stripes visits the classes, and the servers of each, in this order.
