@@ -28,6 +28,8 @@
 #include "iosig/format/storage_toml.h"
 #include "iosig/storage/activity.h"
 #include "iosig/storage/probe.h"
+#include "storage_json.h"
+#include "storage_servers.h"
 #include "storage_source.h"
 
 namespace iosig::cli {
@@ -35,119 +37,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-const char* name_of(Origin origin) {
-  switch (origin) {
-    case Origin::config: return "config";
-    case Origin::measured: return "measured";
-    case Origin::inspected: return "inspected";
-    case Origin::computed: return "computed";
-    case Origin::assumed: return "default";
-    case Origin::administrator: return "administrator";
-  }
-  return "";
-}
-
-Origin origin_of(const Provenances& provenance, std::string_view key) {
-  if (const auto known = provenance.find(key); known != provenance.end()) return known->second.origin;
-  // These two are read from the machine, or follow from the file system, unless the file sets them.
-  return key == "free" || key == "max_file_size" ? Origin::computed : Origin::assumed;
-}
-
-/// Removes the quotes of TOML text for display.
-std::string unquoted(std::string text) {
-  if (text.size() >= 2 && text.front() == '"') text = text.substr(1, text.size() - 2);
-  return text;
-}
-
-// ---- JSON: one object for each mount point and device, units in the names -------------------------------------------
-
-template <class T>
-ordered_json optional_json(const std::optional<T>& value) {
-  return value ? ordered_json(*value) : ordered_json(nullptr);
-}
-
 ordered_json file_json(const std::string& file) { return file.empty() ? ordered_json(nullptr) : ordered_json(file); }
 
 /// Why the file applies; null: no file.
 ordered_json applies_json(const StorageSource& source) {
   return source.file.empty() ? ordered_json(nullptr) : ordered_json(name_of(source.found.reason));
-}
-
-ordered_json origins_json(const Provenances& provenance, const std::vector<std::string_view>& keys) {
-  ordered_json origins = ordered_json::object();
-  for (const std::string_view key : keys) origins[std::string(key)] = name_of(origin_of(provenance, key));
-  return origins;
-}
-
-ordered_json mount_point_json(const MountPoint& mount) {
-  return {{"path", mount.path},
-          {"device", mount.device},
-          {"filesystem", mount.filesystem},
-          {"block_bytes", mount.block_bytes},
-          {"free_bytes", mount.free_bytes ? ordered_json(allowed_bytes(mount)) : ordered_json(nullptr)},
-          {"withheld_bytes", mount.withheld_bytes},
-          {"promised_bytes", mount.reserved_bytes},
-          {"max_file_bytes", optional_json(mount.max_file_bytes)},
-          {"visibility", mount.visibility == Visibility::global ? "global" : "local"},
-          {"persistent", mount.persistent},
-          {"follows_links", mount.follows_links},
-          {"archive", mount.archive},
-          {"tamperproof", mount.tamperproof},
-          {"forbidden", mount.forbidden},
-          {"max_share", optional_json(mount.max_share)},
-          {"origins", origins_json(mount.provenance, mount_point_keys())}};
-}
-
-ordered_json redundancy_json(const std::optional<Redundancy>& redundancy) {
-  if (!redundancy) return nullptr;
-  return {{"scheme", scheme_text(redundancy->scheme)},
-          {"data", redundancy->data},
-          {"parity", redundancy->parity},
-          {"local_groups", redundancy->local_groups},
-          {"members", redundancy->members}};
-}
-
-ordered_json device_json(const Device& device) {
-  return {{"name", device.name},
-          {"kind", unquoted(value_text(device, "kind"))},
-          {"path", device.path},
-          {"transport", device.transport},
-          {"capacity_bytes", optional_json(device.capacity_bytes)},
-          {"rotational", optional_json(device.rotational)},
-          {"read_bytes_per_s", device.read_bytes_per_s},
-          {"write_bytes_per_s", device.write_bytes_per_s},
-          {"operation_latency_s", device.operation_latency_s},
-          {"read_operation_latency_s", device.read_operation_latency_s.value_or(device.operation_latency_s)},
-          {"seek_latency_s", device.seek_latency_s},
-          {"random_write_latency_s", optional_json(device.random_write_latency_s)},
-          {"random_new_write_latency_s", optional_json(device.random_new_write_latency_s)},
-          {"random_read_latency_s", optional_json(device.random_read_latency_s)},
-          {"random_drain_bytes_per_s", optional_json(device.random_drain_bytes_per_s)},
-          {"rewrite_latency_s", optional_json(device.rewrite_latency_s)},
-          {"buffered_write_latency_s", optional_json(device.buffered_write_latency_s)},
-          {"buffered_write_bytes_per_s", optional_json(device.buffered_write_bytes_per_s)},
-          {"buffered_random_write_latency_s", optional_json(device.buffered_random_write_latency_s)},
-          {"buffered_small_write_latency_s", optional_json(device.buffered_small_write_latency_s)},
-          {"buffered_read_latency_s", optional_json(device.buffered_read_latency_s)},
-          {"buffered_read_bytes_per_s", optional_json(device.buffered_read_bytes_per_s)},
-          {"max_iops", optional_json(device.max_iops)},
-          {"busy_share", optional_json(device.busy_share)},
-          {"mttf_s", optional_json(device.mttf_s)},
-          {"bit_error_rate", optional_json(device.bit_error_rate)},
-          {"sector_bits", device.sector_bits},
-          {"ecc_bits", device.ecc_bits},
-          {"mttr_s", device.mttr_s},
-          {"idle_power_w", optional_json(device.idle_power_w)},
-          {"active_power_w", optional_json(device.active_power_w)},
-          {"redundancy", redundancy_json(device.redundancy)},
-          {"origins", origins_json(device.provenance, device_keys())}};
-}
-
-ordered_json storage_json(const Storage& storage) {
-  ordered_json mounts = ordered_json::array(), devices = ordered_json::array();
-  for (const MountPoint& mount : storage.mount_points) mounts.push_back(mount_point_json(mount));
-  for (const Device& device : storage.devices) devices.push_back(device_json(device));
-  return {{"mount_points", std::move(mounts)}, {"devices", std::move(devices)}};
 }
 
 // ---- tables ---------------------------------------------------------------------------------------------------------
@@ -195,10 +89,10 @@ void add_values(const Owner& owner, const std::vector<std::string_view>& keys, T
         remark = fmt::format("{} .. {}{}", provenance.probed_low_text, provenance.probed_high_text,
                              provenance.probed_settled ? "" : ", not settled");
       if (provenance.origin == Origin::config && !provenance.probed_text.empty())
-        remark = fmt::format("{} found {}{}{}", name_of(provenance.probed_origin), unquoted(provenance.probed_text),
+        remark = fmt::format("{} found {}{}{}", origin_name(provenance.probed_origin), unquoted(provenance.probed_text),
                              remark.empty() ? "" : ", ", remark);
     }
-    table.add({"  " + std::string(key), printable(value), name_of(origin_of(owner.provenance, key)), remark});
+    table.add({"  " + std::string(key), printable(value), origin_name(origin_of(owner.provenance, key)), remark});
   }
 }
 
@@ -393,8 +287,9 @@ int run_list(const std::string& file, Console& console) {
   if (!source) return console.fail(source.error());
   if (!source->file.empty()) console.note(fmt::format("storage description: {}", about_file(*source)));
   if (!console.json) {
-    console.say(storage_table(source->storage));
-    return yes;
+    const Storage& storage = source->storage;
+    if (!storage.mount_points.empty() || storage.servers.empty()) console.say(storage_table(storage));
+    return say_servers(storage, console);
   }
   ordered_json document = storage_json(source->storage);
   document["file"] = file_json(source->file);
@@ -427,13 +322,14 @@ const std::vector<std::string_view> member_keys{"kind", "path",        "transpor
 /// Adds the values that are computed from the description.
 void add_computed(const Storage& storage, const Device& device, Table& table) {
   if (const auto uber = largest_uber(storage, device); uber && *uber > 0)
-    table.add({"  UBER", fmt::format("{:.3g}", *uber), name_of(Origin::computed), "uncorrectable bit errors per bit"});
+    table.add(
+        {"  UBER", fmt::format("{:.3g}", *uber), origin_name(Origin::computed), "uncorrectable bit errors per bit"});
   for (const auto& [size_bytes, size_text] : shown_sizes) {
     const auto mttdl = mttdl_s(storage, device, size_bytes);
     const bool is_eq2 = mttdl && *mttdl == eq2_mttdl_s(storage, device, size_bytes).value_or(0);
     const char* meaning = is_eq2 ? "mean time to data loss, by Eq. 2" : "mean time to data loss";
     table.add({fmt::format("  MTTDL of {}", size_text), mttdl ? about_seconds(*mttdl) : "-",
-               mttdl ? name_of(Origin::computed) : "", mttdl ? meaning : mttdl.error().message});
+               mttdl ? origin_name(Origin::computed) : "", mttdl ? meaning : mttdl.error().message});
     if (!mttdl) break;  // the reason is the same for every size
   }
 }
@@ -487,10 +383,22 @@ int run_show(const std::string& path, const std::string& file, Console& console)
       add_values(*member, member_keys, table);
     }
   }
+  if (path.empty()) {
+    for (const Server& server : storage.servers) {
+      table.add({"server", printable(server.name), "", ""});
+      add_values(server, server_keys(), table);
+    }
+    if (storage.network) {
+      table.add({"network", "", "", ""});
+      add_values(*storage.network, network_keys(), table);
+    }
+  }
   if (console.json)
-    console.say_json(
-        "iosig.storage.values/1",
-        {{"file", file_json(source->file)}, {"applies", applies_json(*source)}, {"mount_points", std::move(shown)}});
+    console.say_json("iosig.storage.values/1", {{"file", file_json(source->file)},
+                                                {"applies", applies_json(*source)},
+                                                {"mount_points", std::move(shown)},
+                                                {"servers", servers_json(storage)},
+                                                {"network", network_json(storage)}});
   else
     console.say(table);
   return yes;

@@ -158,3 +158,18 @@ def test_servers_that_cannot_be_planned_for_are_refused(iosig: Iosig, tmp_path: 
     for wrong in (["--region-size", "0"], ["--window", "0s"], ["--window", "soon"], ["--algorithm", "best"]):
         assert iosig("plan", "--trace", trace, "--storage", SERVERS, *wrong, check=2).stderr.startswith("iosig: --")
     assert "--trace is required" in iosig("plan", check=2).stderr
+
+
+def test_servers_are_listed_by_class_and_shown_one_by_one(iosig: Iosig, tmp_path: Path) -> None:
+    rows = [line.split() for line in iosig("storage", "list", "--storage", SERVERS).stdout.splitlines()]
+    assert rows[0][:2] == ["SERVERS", "CLASS"]  # no table of mount points, since there are none
+    assert [row[:2] for row in rows[1:3]] == [["12", "hdd"], ["4", "ssd"]] and rows[3][0] == "network:"
+    shown = iosig("storage", "show", "--storage", SERVERS).stdout
+    assert shown.count("\nserver ") == 16 and shown.count("\nnetwork") == 1
+    listed = iosig.json("storage", "list", "--storage", SERVERS)
+    assert [each["class"] for each in listed["servers"]] == ["hdd"] * 12 + ["ssd"] * 4
+    assert listed["servers"][0]["read_startup_s"] == 0.008 and listed["network"]["startup_s"] == 1e-4
+
+    unlike = tmp_path / "unlike.toml"
+    unlike.write_text(SERVERS.read_text().replace('read_startup = "8ms"', 'read_startup = "20ms"', 1))
+    assert "class 'hdd': the read start-up" in iosig("storage", "list", "--storage", unlike, check=3).stderr
