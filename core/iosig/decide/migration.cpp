@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
+#include <tuple>
 
 namespace iosig {
 namespace {
@@ -36,7 +38,7 @@ class Planner {
 
   /// `ahead` 0: does not move after window 0, whose layout is best for all windows, or `current`.
   [[nodiscard]] Result<std::vector<WindowPlan>> plan(std::span<const std::uint32_t> current, std::size_t ahead,
-                                                     bool counts_moves) const {
+                                                     bool counts_moves) {
     std::vector<WindowPlan> plans;
     Options at(current.begin(), current.end());
     for (std::size_t i = 0; i < windows_.size(); ++i) {
@@ -44,9 +46,9 @@ class Planner {
       plan.option = at;
       if (ahead > 0 || at.empty()) {
         const std::size_t windows = ahead > 0 ? ahead : windows_.size();
-        auto selected = select_regions(ahead_of(i, windows, at, counts_moves), servers_, contention_);
+        auto selected = selected_at(i, i + std::min(windows, windows_.size() - i), at, counts_moves);
         if (!selected) return pass_on(std::move(selected.error()));
-        plan.option = std::move(selected->option);
+        plan.option = *std::move(selected);
         if (!at.empty()) plan.steps = ordered_steps(windows_[i], lengths_, servers_, at, plan.option);
       }
       predict(i, plan);
@@ -66,10 +68,20 @@ class Planner {
   /// How often the requests of window i count.
   [[nodiscard]] double times(std::size_t i) const { return i + 1 == windows_.size() ? options_.horizon : 1; }
 
-  /// Returns the options with the loads of the windows from `first` on, and of moving to them from `at`.
-  [[nodiscard]] std::vector<RegionOptions> ahead_of(std::size_t first, std::size_t count, const Options& at,
+  /// Returns the options for the windows from `first` to before `end`. Plans that look differently far ahead begin
+  /// alike, and see the same last windows: each selection is made once.
+  [[nodiscard]] Result<Options> selected_at(std::size_t first, std::size_t end, const Options& at, bool counts_moves) {
+    const auto [known, is_new] = selected_.try_emplace({first, end, counts_moves && !at.empty(), at});
+    if (!is_new) return known->second;
+    auto selected = select_regions(ahead_of(first, end, at, counts_moves), servers_, contention_);
+    if (!selected) return pass_on(std::move(selected.error()));
+    known->second = std::move(selected->option);
+    return known->second;
+  }
+
+  /// Returns the options with the loads of the windows from `first` to before `end`, and of moving to them from `at`.
+  [[nodiscard]] std::vector<RegionOptions> ahead_of(std::size_t first, std::size_t end, const Options& at,
                                                     bool counts_moves) const {
-    const std::size_t end = first + std::min(count, windows_.size() - first);
     std::vector<RegionOptions> all(windows_[first]);
     for (std::size_t n = 0; n < all.size(); ++n)
       for (std::uint32_t k = 0; k < all[n].options.size(); ++k) {
@@ -105,6 +117,7 @@ class Planner {
   const Servers& servers_;
   Contention contention_;
   const MigrationOptions& options_;
+  std::map<std::tuple<std::size_t, std::size_t, bool, Options>, Options> selected_;
 };
 
 Result<void> checked_windows(std::span<const std::vector<RegionOptions>> windows,
@@ -159,7 +172,7 @@ Result<std::vector<WindowPlan>> plan_migration(std::span<const std::vector<Regio
                                                Contention contention, std::span<const std::uint32_t> current,
                                                const MigrationOptions& options) {
   if (auto done = checked_windows(windows, lengths, current); !done) return pass_on(std::move(done.error()));
-  const Planner planner(windows, lengths, servers, contention, options);
+  Planner planner(windows, lengths, servers, contention, options);
   std::optional<std::vector<WindowPlan>> best;
   double best_s = std::numeric_limits<double>::infinity();
   const auto consider = [&](Result<std::vector<WindowPlan>> plan) -> Result<void> {

@@ -46,13 +46,14 @@ std::optional<std::vector<std::uint32_t>> by_knapsack(std::span<const RegionOpti
 }
 
 RegionSelection select_together(std::span<const RegionOptions> regions, const Servers& servers) {
+  const ByPrice by_price(regions, servers);
   OptionCosts costs;
-  for (const RegionOptions& region : regions) {
+  for (const std::vector<std::uint32_t>& alike : by_price.kinds()) {
     costs.emplace_back();
-    for (const LayoutOption& option : region.options) costs.back().push_back(option.seconds);
+    for (const LayoutOption& option : regions[alike.front()].options) costs.back().push_back(option.seconds);
   }
   RegionSelection selection;
-  selection.option = ByPrice(regions, servers).choose(costs, selection.bound_s);
+  selection.option = by_price.choose(costs, selection.bound_s);
   selection.seconds = sum_of_seconds(regions, selection.option);
   if (auto other = by_knapsack(regions, servers)) {
     Rooms rooms(servers);

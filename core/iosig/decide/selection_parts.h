@@ -60,89 +60,42 @@ class Rooms {
   return space;
 }
 
-/// A better option of a region for more space, on the convex hull of its options.
+/// Numbers of regions whose options agree in loads, seconds and bytes; each set in ascending order, and the sets by
+/// their first regions.
+[[nodiscard]] std::vector<std::vector<std::uint32_t>> alike_regions(std::span<const RegionOptions> regions);
+
+/// A better option of alike regions for more space, on the convex hull of their options.
 struct Increment {
-  std::size_t region = 0;
+  std::size_t kind = 0;
   std::uint32_t from = 0, to = 0;
-  double benefit = 0, space = 0;
-  [[nodiscard]] double per_space() const {
-    return space > 0 ? benefit / space : std::numeric_limits<double>::infinity();
-  }
+  double benefit = 0, space = 0;  ///< of one region
+  double per_space = 0;
 };
 
-/// The costs of all options, additive over the regions.
+/// The costs of all options, additive over the regions: for each kind of ByPrice, those of one region.
 using OptionCosts = std::vector<std::vector<double>>;
 
+/// Selects by benefit per space.
 class ByPrice {
  public:
-  ByPrice(std::span<const RegionOptions> regions, const Servers& servers) : regions_(regions), servers_(servers) {
-    const std::uint32_t home = home_class(servers);
-    std::size_t scarce = 0;
-    for (std::size_t number = 0; number < servers.classes.size(); ++number)
-      scarce += number != home && servers.classes[number].capacity_bytes && servers.classes[number].count > 0 ? 1 : 0;
-    is_one_class_scarce_ = scarce <= 1;
-    for (const RegionOptions& region : regions) {
-      space_.emplace_back();
-      for (const LayoutOption& option : region.options) space_.back().push_back(space_of(option, servers, home));
-    }
-  }
+  ByPrice(std::span<const RegionOptions> regions, const Servers& servers);
 
+  /// Returns the sets of alike_regions.
+  [[nodiscard]] const std::vector<std::vector<std::uint32_t>>& kinds() const { return kinds_; }
   /// Returns options of least total cost; `bound` becomes a cost that no selection is below.
-  [[nodiscard]] std::vector<std::uint32_t> choose(const OptionCosts& costs, double& bound) const {
-    std::vector<std::uint32_t> chosen(regions_.size());
-    std::vector<Increment> steps;
-    bound = 0;
-    for (std::size_t n = 0; n < regions_.size(); ++n) {
-      bound += costs[n][0];
-      add_steps(n, costs[n], steps);
-    }
-    std::ranges::stable_sort(steps, std::greater{}, &Increment::per_space);
-    Rooms rooms(servers_);
-    for (const RegionOptions& region : regions_) rooms.put(nullptr, region.options[0]);
-    double room = is_one_class_scarce_ ? 1 : static_cast<double>(servers_.classes.size());
-    for (std::size_t n = 0; n < regions_.size(); ++n) room -= space_[n][0];
-    for (const Increment& step : steps) {
-      if (room > 0) {
-        bound -= step.benefit * (step.space > room ? room / step.space : 1);
-        room -= step.space;
-      }
-      const LayoutOption& from = regions_[step.region].options[chosen[step.region]];
-      const LayoutOption& to = regions_[step.region].options[step.to];
-      if (chosen[step.region] != step.from || !rooms.fits(&from, to)) continue;
-      rooms.put(&from, to);
-      chosen[step.region] = step.to;
-    }
-    return chosen;
-  }
+  [[nodiscard]] std::vector<std::uint32_t> choose(const OptionCosts& costs, double& bound) const;
 
  private:
-  /// Adds the increments of one region, from the option without benefit or space on.
-  void add_steps(std::size_t region, const std::vector<double>& costs, std::vector<Increment>& steps) const {
-    std::uint32_t at = 0;
-    const std::vector<double>& space = space_[region];
-    for (;;) {
-      std::optional<Increment> best;
-      for (std::uint32_t to = 0; to < costs.size(); ++to) {
-        const Increment step{.region = region,
-                             .from = at,
-                             .to = to,
-                             .benefit = costs[at] - costs[to],
-                             .space = std::max(0.0, space[to] - space[at])};
-        if (!(step.benefit > 0) || !std::isfinite(step.space)) continue;
-        const bool is_better = !best || step.per_space() > best->per_space() ||
-                               (step.per_space() == best->per_space() && step.benefit > best->benefit);
-        if (is_better) best = step;
-      }
-      if (!best) return;
-      at = best->to;
-      steps.push_back(*best);
-    }
-  }
+  /// Adds the increments of one kind, from the option without benefit or space on.
+  void add_steps(std::size_t kind, const std::vector<double>& costs, std::vector<Increment>& steps) const;
+  /// Takes a step for as many of its kind as there is room for.
+  void take(const Increment& step, std::vector<std::uint32_t>& chosen, Rooms& rooms) const;
 
   std::span<const RegionOptions> regions_;
-  const Servers& servers_;
-  std::vector<std::vector<double>> space_;
-  bool is_one_class_scarce_ = true;
+  std::vector<std::vector<std::uint32_t>> kinds_;
+  std::vector<std::vector<double>> space_;  ///< of each kind's options
+  Rooms rooms_;                             ///< with option 0 of all regions
+  double room_ = 1;                         ///< beside them, in shares of the scarcest class
 };
 
 /// Selects the options after which the busiest server over all regions is least busy.

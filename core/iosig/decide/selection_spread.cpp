@@ -33,9 +33,12 @@ class Balance {
  public:
   Balance(std::span<const RegionOptions> regions, const Servers& servers)
       : regions_(regions), servers_(servers), by_price_(regions, servers) {
-    for (const RegionOptions& region : regions) {
+    kind_of_.resize(regions.size());
+    for (const std::vector<std::uint32_t>& alike : by_price_.kinds()) {
+      for (const std::uint32_t region : alike) kind_of_[region] = demand_.size();
       demand_.emplace_back();
-      for (const LayoutOption& option : region.options) demand_.back().push_back(demands(option.load, servers));
+      for (const LayoutOption& option : regions[alike.front()].options)
+        demand_.back().push_back(demands(option.load, servers));
     }
     resources_ = 2 + 2 * servers.classes.size();
   }
@@ -72,9 +75,11 @@ class Balance {
     RegionSelection best;
     best.seconds = std::numeric_limits<double>::infinity();
     double gap = best.seconds;
+    OptionCosts costs;
     for (int round = 0, idle = 0; round < price_rounds && idle < max_idle_rounds; ++round, ++idle) {
       double bound = 0;
-      const std::vector<std::uint32_t> chosen = by_price_.choose(costs_at(prices), bound);
+      put_costs(prices, costs);
+      const std::vector<std::uint32_t> chosen = by_price_.choose(costs, bound);
       const std::vector<double> total = total_of(chosen);
       const double most = *std::ranges::max_element(total);
       best.bound_s = std::max(best.bound_s, bound);
@@ -98,57 +103,81 @@ class Balance {
     return best;
   }
 
-  [[nodiscard]] OptionCosts costs_at(const std::vector<double>& prices) const {
-    OptionCosts costs;
-    for (const auto& region : demand_) {
-      costs.emplace_back();
-      for (const auto& option : region)
-        costs.back().push_back(std::inner_product(option.begin(), option.end(), prices.begin(), 0.0));
+  void put_costs(const std::vector<double>& prices, OptionCosts& costs) const {
+    costs.resize(demand_.size());
+    for (std::size_t kind = 0; kind < demand_.size(); ++kind) {
+      costs[kind].clear();
+      for (const auto& option : demand_[kind])
+        costs[kind].push_back(std::inner_product(option.begin(), option.end(), prices.begin(), 0.0));
     }
-    return costs;
   }
   [[nodiscard]] std::vector<double> total_of(const std::vector<std::uint32_t>& chosen) const {
     std::vector<double> total(resources_);
-    for (std::size_t n = 0; n < chosen.size(); ++n)
-      for (std::size_t resource = 0; resource < resources_; ++resource)
-        total[resource] += demand_[n][chosen[n]][resource];
+    for (std::size_t n = 0; n < chosen.size(); ++n) {
+      const std::vector<double>& demand = demand_[kind_of_[n]][chosen[n]];
+      for (std::size_t resource = 0; resource < resources_; ++resource) total[resource] += demand[resource];
+    }
     return total;
   }
 
-  /// The largest total after a region's change.
-  [[nodiscard]] double after(const std::vector<double>& total, std::size_t region, std::uint32_t from,
-                             std::uint32_t to) const {
-    double most = 0;
-    for (std::size_t n = 0; n < resources_; ++n)
-      most = std::max(most, total[n] + demand_[region][to][n] - demand_[region][from][n]);
-    return most;
-  }
-
+  /// A region's other option. Changes have numbers, in the order of regions and options.
   struct Change {
     std::size_t region = 0;
     std::uint32_t to = 0;
   };
-  void apply(const Change& change, RegionSelection& at, std::vector<double>& total, Rooms& rooms) const {
+  void list_changes(const std::vector<std::uint32_t>& at) {
+    for (std::size_t n = 0; n < regions_.size(); ++n) {
+      first_change_.push_back(changes_.size());
+      for (std::uint32_t to = 0; to < regions_[n].options.size(); ++to) changes_.push_back({n, to});
+    }
+    added_.assign(resources_, std::vector<double>(changes_.size()));
+    for (std::size_t n = 0; n < regions_.size(); ++n) put_added(n, at[n]);
+  }
+  /// Notes what each change of a region adds to the totals, now that it has option `from`.
+  void put_added(std::size_t region, std::uint32_t from) {
+    const std::vector<std::vector<double>>& demand = demand_[kind_of_[region]];
+    for (std::size_t resource = 0; resource < resources_; ++resource)
+      for (std::size_t to = 0; to < demand.size(); ++to)
+        added_[resource][first_change_[region] + to] = demand[to][resource] - demand[from][resource];
+  }
+  void apply(const Change& change, RegionSelection& at, std::vector<double>& total, Rooms& rooms) {
     const std::uint32_t from = at.option[change.region];
     rooms.put(&regions_[change.region].options[from], regions_[change.region].options[change.to]);
-    for (std::size_t n = 0; n < resources_; ++n)
-      total[n] += demand_[change.region][change.to][n] - demand_[change.region][from][n];
+    for (std::size_t n = 0; n < resources_; ++n) total[n] += added_[n][first_change_[change.region] + change.to];
     at.option[change.region] = change.to;
+    put_added(change.region, change.to);
+  }
+  /// The largest total after a change.
+  [[nodiscard]] double after(const std::vector<double>& total, std::size_t change) const {
+    double most = 0;
+    for (std::size_t n = 0; n < resources_; ++n) most = std::max(most, total[n] + added_[n][change]);
+    return most;
   }
 
   /// Returns the change after which the largest total is least, if that is below `limit`.
   [[nodiscard]] std::optional<Change> best_change(const RegionSelection& at, const std::vector<double>& total,
                                                   const Rooms& rooms, double& limit) const {
+    // Few changes leave both of the two busiest below the limit; the others need no closer look.
+    std::vector<std::size_t> busiest(resources_);
+    std::iota(busiest.begin(), busiest.end(), 0);
+    std::ranges::partial_sort(busiest, busiest.begin() + 2, std::greater{}, [&](std::size_t n) { return total[n]; });
+    const double* const first = added_[busiest[0]].data();
+    const double* const second = added_[busiest[1]].data();
+    double first_room = limit - total[busiest[0]], second_room = limit - total[busiest[1]];
     std::optional<Change> best;
-    for (std::size_t n = 0; n < regions_.size(); ++n)
-      for (std::uint32_t to = 0; to < regions_[n].options.size(); ++to) {
-        const std::uint32_t from = at.option[n];
-        if (to == from) continue;
-        const double most = after(total, n, from, to);
-        if (!(most < limit * (1 - 1e-9)) || !rooms.fits(&regions_[n].options[from], regions_[n].options[to])) continue;
-        limit = most;
-        best = Change{n, to};
-      }
+    for (std::size_t n = 0; n < changes_.size(); ++n) {
+      if (first[n] >= first_room || second[n] >= second_room) continue;
+      const auto& [region, to] = changes_[n];
+      const std::uint32_t from = at.option[region];
+      const double most = after(total, n);
+      if (to == from || !(most < limit * (1 - 1e-9)) ||
+          !rooms.fits(&regions_[region].options[from], regions_[region].options[to]))
+        continue;
+      limit = most;
+      first_room = limit - total[busiest[0]];
+      second_room = limit - total[busiest[1]];
+      best = changes_[n];
+    }
     return best;
   }
 
@@ -156,6 +185,7 @@ class Balance {
     std::vector<double> total = total_of(at.option);
     Rooms rooms(servers_);
     for (std::size_t n = 0; n < regions_.size(); ++n) rooms.put(nullptr, regions_[n].options[at.option[n]]);
+    list_changes(at.option);
     for (std::size_t moves = 0; moves < max_moves && at.seconds > at.bound_s * (1 + 1e-4); ++moves) {
       double limit = at.seconds;
       if (const auto change = best_change(at, total, rooms, limit)) {
@@ -190,7 +220,11 @@ class Balance {
   std::span<const RegionOptions> regions_;
   const Servers& servers_;
   ByPrice by_price_;
-  std::vector<std::vector<std::vector<double>>> demand_;
+  std::vector<std::size_t> kind_of_;                      ///< of each region
+  std::vector<std::vector<std::vector<double>>> demand_;  ///< of each kind's options
+  std::vector<Change> changes_;
+  std::vector<std::size_t> first_change_;   ///< of each region
+  std::vector<std::vector<double>> added_;  ///< to each resource by each change
   std::size_t resources_ = 0, tries_ = 0;
 };
 
