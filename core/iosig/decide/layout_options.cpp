@@ -8,6 +8,7 @@
 
 #include "iosig/base/parallel.h"
 #include "iosig/base/units.h"
+#include "iosig/decide/regions.h"
 #include "iosig/decide/selection.h"
 
 namespace iosig {
@@ -130,7 +131,9 @@ std::vector<RegionOptions> layout_options(std::span<const Region> regions, const
   });
   const std::uint64_t phases = first_region.size() > many_shapes ? coarse_phases : default_max_phases;
   std::vector<RegionOptions> all(regions.size());
+  const std::vector<std::size_t> first = first_equal_regions(regions);
   for_each_in_parallel(regions.size(), threads, [&](std::size_t n) {
+    if (first[n] != n) return;
     std::vector<Stripes> known;
     for (std::size_t set = 0; set < sets.size(); ++set) {
       const Stripes& stripes = found[shape_number[n] * sets.size() + set];
@@ -139,6 +142,8 @@ std::vector<RegionOptions> layout_options(std::span<const Region> regions, const
       all[n].options.push_back(option_of(regions[n], servers, stripes, phases));
     }
   });
+  for (std::size_t n = 0; n < regions.size(); ++n)
+    if (first[n] != n) all[n] = all[first[n]];
   return all;
 }
 

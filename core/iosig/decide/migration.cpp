@@ -5,6 +5,9 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
+
+#include "iosig/decide/regions.h"
 
 namespace iosig {
 namespace {
@@ -138,6 +141,19 @@ Result<void> checked_windows(std::span<const std::vector<RegionOptions>> windows
   return {};
 }
 
+/// Gives all options the load of one window's requests.
+void put_loads(std::span<const Region> regions, const Servers& servers, std::vector<RegionOptions>& window) {
+  std::map<std::pair<std::size_t, Stripes>, Load> known;
+  const std::vector<std::size_t> first = first_equal_regions(regions);
+  for (std::size_t n = 0; n < window.size(); ++n)
+    for (LayoutOption& option : window[n].options) {
+      const auto [load, is_new] = known.try_emplace({first[n], option.stripes});
+      if (is_new) load->second = load_of(servers, option.stripes, regions[n].groups);
+      option.load = load->second;
+      option.seconds = busiest_s(servers, option.load);
+    }
+}
+
 }  // namespace
 
 Load copy_load(const Servers& servers, const Stripes& from, const Stripes& to, std::uint64_t length) {
@@ -214,12 +230,7 @@ std::vector<std::vector<RegionOptions>> same_options(std::span<const std::vector
       }
   }
   std::vector<std::vector<RegionOptions>> windows(regions.size(), all);
-  for (std::size_t i = 0; i < regions.size(); ++i)
-    for (std::size_t n = 0; n < all.size(); ++n)
-      for (LayoutOption& option : windows[i][n].options) {
-        option.load = load_of(servers, option.stripes, regions[i][n].groups);
-        option.seconds = busiest_s(servers, option.load);
-      }
+  for (std::size_t i = 0; i < regions.size(); ++i) put_loads(regions[i], servers, windows[i]);
   return windows;
 }
 

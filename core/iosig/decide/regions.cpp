@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "iosig/base/units.h"
@@ -72,6 +73,19 @@ Result<RegionBounds> fixed_regions(std::uint64_t file_bytes, std::uint64_t regio
   RegionBounds bounds;
   for (std::uint64_t n = 1; n <= count; ++n) bounds.ends.push_back(n == count ? file_bytes : n * region_bytes);
   return bounds;
+}
+
+std::vector<std::size_t> first_equal_regions(std::span<const Region> regions) {
+  std::map<std::vector<std::uint64_t>, std::size_t> known;
+  std::vector<std::size_t> first;
+  for (std::size_t n = 0; n < regions.size(); ++n) {
+    std::vector<std::uint64_t> numbers{regions[n].length};
+    for (const RequestGroup& each : regions[n].groups)
+      numbers.insert(numbers.end(), {each.offset, each.length, each.stride, each.count,
+                                     (each.is_write ? 1U : 0U) + (each.is_scattered ? 2U : 0U)});
+    first.push_back(known.try_emplace(std::move(numbers), n).first->second);
+  }
+  return first;
 }
 
 RegionBounds adaptive_regions(std::span<const Region> units, const AdaptiveOptions& options) {

@@ -25,6 +25,9 @@ struct RegionBounds {
 [[nodiscard]] Result<RegionBounds> fixed_regions(std::uint64_t file_bytes,
                                                  std::uint64_t region_bytes = default_region_bytes);
 
+/// Returns for each region the first region with equal length and groups: what is computed for that one holds for both.
+[[nodiscard]] std::vector<std::size_t> first_equal_regions(std::span<const Region> regions);
+
 struct AdaptiveOptions {
   std::uint64_t max_region_bytes = default_region_bytes;
   double ratio = 1.5;  ///< > 1: units are alike while their requests, and the lengths of these, differ by less

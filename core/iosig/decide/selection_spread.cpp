@@ -17,6 +17,7 @@ constexpr double price_step = 0.3;            ///< in the exponent, at first
 constexpr std::size_t max_moves = 400;        ///< single improvements at the end
 constexpr double few_selections = 100'000;    ///< up to which all are costed
 constexpr std::size_t max_tries = 5'000'000;  ///< of changes, single and in pairs
+constexpr std::size_t batch_size = 16;        ///< changes that are looked at together
 
 /// Busy times of everything that a selection keeps busy.
 std::vector<double> demands(const Load& load, const Servers& servers) {
@@ -26,6 +27,15 @@ std::vector<double> demands(const Load& load, const Servers& servers) {
     demand.push_back(each.mean_network_s);
   }
   return demand;
+}
+
+/// Returns whether any number of `a` and its neighbour in `b` are below the limits. Without branches, for vector units.
+bool any_below(std::span<const double, batch_size> a, double a_limit, std::span<const double, batch_size> b,
+               double b_limit) {
+  int any = 0;
+  for (std::size_t n = 0; n < batch_size; ++n)
+    any |= static_cast<int>(a[n] < a_limit) & static_cast<int>(b[n] < b_limit);
+  return any != 0;
 }
 
 /// Minimizes the largest total demand.
@@ -130,7 +140,8 @@ class Balance {
       first_change_.push_back(changes_.size());
       for (std::uint32_t to = 0; to < regions_[n].options.size(); ++to) changes_.push_back({n, to});
     }
-    added_.assign(resources_, std::vector<double>(changes_.size()));
+    const std::size_t batches = (changes_.size() + batch_size - 1) / batch_size;
+    added_.assign(resources_, std::vector<double>(batches * batch_size));
     for (std::size_t n = 0; n < regions_.size(); ++n) put_added(n, at[n]);
   }
   /// Notes what each change of a region adds to the totals, now that it has option `from`.
@@ -157,26 +168,28 @@ class Balance {
   /// Returns the change after which the largest total is least, if that is below `limit`.
   [[nodiscard]] std::optional<Change> best_change(const RegionSelection& at, const std::vector<double>& total,
                                                   const Rooms& rooms, double& limit) const {
-    // Few changes leave both of the two busiest below the limit; the others need no closer look.
     std::vector<std::size_t> busiest(resources_);
     std::iota(busiest.begin(), busiest.end(), 0);
     std::ranges::partial_sort(busiest, busiest.begin() + 2, std::greater{}, [&](std::size_t n) { return total[n]; });
-    const double* const first = added_[busiest[0]].data();
-    const double* const second = added_[busiest[1]].data();
-    double first_room = limit - total[busiest[0]], second_room = limit - total[busiest[1]];
+    const double first_s = total[busiest[0]], second_s = total[busiest[1]];
+    const std::span<const double> first = added_[busiest[0]], second = added_[busiest[1]];
     std::optional<Change> best;
-    for (std::size_t n = 0; n < changes_.size(); ++n) {
-      if (first[n] >= first_room || second[n] >= second_room) continue;
-      const auto& [region, to] = changes_[n];
-      const std::uint32_t from = at.option[region];
-      const double most = after(total, n);
-      if (to == from || !(most < limit * (1 - 1e-9)) ||
-          !rooms.fits(&regions_[region].options[from], regions_[region].options[to]))
+    for (std::size_t batch = 0; batch < changes_.size(); batch += batch_size) {
+      // Few changes leave both of the two busiest below the limit; the others need no closer look.
+      if (!any_below(first.subspan(batch).first<batch_size>(), limit - first_s,
+                     second.subspan(batch).first<batch_size>(), limit - second_s))
         continue;
-      limit = most;
-      first_room = limit - total[busiest[0]];
-      second_room = limit - total[busiest[1]];
-      best = changes_[n];
+      const std::size_t end = std::min(batch + batch_size, changes_.size());
+      for (std::size_t n = batch; n < end; ++n) {
+        if (first[n] >= limit - first_s || second[n] >= limit - second_s) continue;
+        const auto& [region, to] = changes_[n];
+        const LayoutOption& from = regions_[region].options[at.option[region]];
+        const double most = after(total, n);
+        if (to == at.option[region] || !(most < limit * (1 - 1e-9)) || !rooms.fits(&from, regions_[region].options[to]))
+          continue;
+        limit = most;
+        best = changes_[n];
+      }
     }
     return best;
   }
@@ -224,7 +237,7 @@ class Balance {
   std::vector<std::vector<std::vector<double>>> demand_;  ///< of each kind's options
   std::vector<Change> changes_;
   std::vector<std::size_t> first_change_;   ///< of each region
-  std::vector<std::vector<double>> added_;  ///< to each resource by each change
+  std::vector<std::vector<double>> added_;  ///< to each resource by each change; whole batches
   std::size_t resources_ = 0, tries_ = 0;
 };
 
