@@ -35,6 +35,10 @@ class Rooms {
     for (std::size_t number = 0; number < room_.size(); ++number)
       used_[number] += to.server_bytes[number] - (from != nullptr ? from->server_bytes[number] : 0);
   }
+  /// Returns how many bytes more a server of class `number` has room for.
+  [[nodiscard]] std::uint64_t more(std::size_t number) const {
+    return room_[number] - std::min(used_[number], room_[number]);
+  }
   /// Returns the class that is too full.
   [[nodiscard]] std::optional<std::size_t> overfull() const {
     for (std::size_t number = 0; number < room_.size(); ++number)

@@ -29,15 +29,6 @@ std::vector<double> demands(const Load& load, const Servers& servers) {
   return demand;
 }
 
-/// Returns whether any number of `a` and its neighbour in `b` are below the limits. Without branches, for vector units.
-bool any_below(std::span<const double, batch_size> a, double a_limit, std::span<const double, batch_size> b,
-               double b_limit) {
-  int any = 0;
-  for (std::size_t n = 0; n < batch_size; ++n)
-    any |= static_cast<int>(a[n] < a_limit) & static_cast<int>(b[n] < b_limit);
-  return any != 0;
-}
-
 /// Minimizes the largest total demand.
 class Balance {
  public:
@@ -141,7 +132,8 @@ class Balance {
       for (std::uint32_t to = 0; to < regions_[n].options.size(); ++to) changes_.push_back({n, to});
     }
     const std::size_t batches = (changes_.size() + batch_size - 1) / batch_size;
-    added_.assign(resources_, std::vector<double>(batches * batch_size));
+    added_.assign(resources_, std::vector<double>(batches * batch_size, std::numeric_limits<double>::infinity()));
+    added_bytes_.assign(servers_.classes.size(), std::vector<std::int64_t>(batches * batch_size));
     for (std::size_t n = 0; n < regions_.size(); ++n) put_added(n, at[n]);
   }
   /// Notes what each change of a region adds to the totals, now that it has option `from`.
@@ -150,6 +142,11 @@ class Balance {
     for (std::size_t resource = 0; resource < resources_; ++resource)
       for (std::size_t to = 0; to < demand.size(); ++to)
         added_[resource][first_change_[region] + to] = demand[to][resource] - demand[from][resource];
+    const std::vector<LayoutOption>& options = regions_[region].options;
+    for (std::size_t number = 0; number < added_bytes_.size(); ++number)
+      for (std::size_t to = 0; to < options.size(); ++to)
+        added_bytes_[number][first_change_[region] + to] =
+            static_cast<std::int64_t>(options[to].server_bytes[number] - options[from].server_bytes[number]);
   }
   void apply(const Change& change, RegionSelection& at, std::vector<double>& total, Rooms& rooms) {
     const std::uint32_t from = at.option[change.region];
@@ -171,27 +168,40 @@ class Balance {
     std::vector<std::size_t> busiest(resources_);
     std::iota(busiest.begin(), busiest.end(), 0);
     std::ranges::partial_sort(busiest, busiest.begin() + 2, std::greater{}, [&](std::size_t n) { return total[n]; });
+    std::vector<std::int64_t> more;
+    for (std::size_t number = 0; number < added_bytes_.size(); ++number)
+      more.push_back(static_cast<std::int64_t>(rooms.more(number)));
+    const auto fullest = static_cast<std::size_t>(std::ranges::min_element(more) - more.begin());
     const double first_s = total[busiest[0]], second_s = total[busiest[1]];
-    const std::span<const double> first = added_[busiest[0]], second = added_[busiest[1]];
+    const double *const first = added_[busiest[0]].data(), *const second = added_[busiest[1]].data();
+    const std::int64_t* const bytes = added_bytes_[fullest].data();
     std::optional<Change> best;
     for (std::size_t batch = 0; batch < changes_.size(); batch += batch_size) {
-      // Few changes leave both of the two busiest below the limit; the others need no closer look.
-      if (!any_below(first.subspan(batch).first<batch_size>(), limit - first_s,
-                     second.subspan(batch).first<batch_size>(), limit - second_s))
-        continue;
-      const std::size_t end = std::min(batch + batch_size, changes_.size());
-      for (std::size_t n = batch; n < end; ++n) {
-        if (first[n] >= limit - first_s || second[n] >= limit - second_s) continue;
-        const auto& [region, to] = changes_[n];
-        const LayoutOption& from = regions_[region].options[at.option[region]];
+      // Few changes relieve both of the two busiest and have room; the others need no closer look.
+      std::int64_t passed = 0;
+      for (std::size_t n = batch; n < batch + batch_size; ++n)
+        passed |= may_help(first[n], limit - first_s, second[n], limit - second_s, bytes[n], more[fullest]);
+      if (passed == 0) continue;
+      for (std::size_t n = batch; n < batch + batch_size; ++n) {
+        if (may_help(first[n], limit - first_s, second[n], limit - second_s, bytes[n], more[fullest]) == 0) continue;
         const double most = after(total, n);
-        if (to == at.option[region] || !(most < limit * (1 - 1e-9)) || !rooms.fits(&from, regions_[region].options[to]))
-          continue;
+        if (!(most < limit * (1 - 1e-9)) || changes_[n].to == at.option[changes_[n].region] || !fits(n, more)) continue;
         limit = most;
         best = changes_[n];
       }
     }
     return best;
+  }
+  /// Without branches, for vector units.
+  [[nodiscard]] static std::int64_t may_help(double first_s, double first_limit, double second_s, double second_limit,
+                                             std::int64_t bytes, std::int64_t more) {
+    return static_cast<std::int64_t>(first_s < first_limit) & static_cast<std::int64_t>(second_s < second_limit) &
+           static_cast<std::int64_t>(bytes <= more);
+  }
+  [[nodiscard]] bool fits(std::size_t change, const std::vector<std::int64_t>& more) const {
+    for (std::size_t number = 0; number < more.size(); ++number)
+      if (added_bytes_[number][change] > more[number]) return false;
+    return true;
   }
 
   void improve(RegionSelection& at) {
@@ -236,8 +246,9 @@ class Balance {
   std::vector<std::size_t> kind_of_;                      ///< of each region
   std::vector<std::vector<std::vector<double>>> demand_;  ///< of each kind's options
   std::vector<Change> changes_;
-  std::vector<std::size_t> first_change_;   ///< of each region
-  std::vector<std::vector<double>> added_;  ///< to each resource by each change; whole batches
+  std::vector<std::size_t> first_change_;               ///< of each region
+  std::vector<std::vector<double>> added_;              ///< to each resource by each change; whole batches
+  std::vector<std::vector<std::int64_t>> added_bytes_;  ///< to a server of each class by each change
   std::size_t resources_ = 0, tries_ = 0;
 };
 
