@@ -35,7 +35,7 @@ class LoadSum {
       return;
     }
     const std::uint64_t rounds = group.count / phases, rest = group.count % phases;
-    for (std::uint64_t n = 0, at = first; n < phases; ++n, at = (at + step) % period)
+    for (std::uint64_t n = 0, at = first; n < phases; ++n, at = at < period - step ? at + step : at - (period - step))
       request(
           at, group,
           group.is_scattered ? count / static_cast<double>(phases) : static_cast<double>(rounds + (n < rest ? 1 : 0)));
@@ -62,7 +62,7 @@ class LoadSum {
   /// Costs max_phases_ of the group's many phases, evenly distributed, as if each stood for equally many requests.
   void sample(const RequestGroup& group, std::uint64_t phases, std::uint64_t step) {
     const std::uint64_t period = map_.period_bytes();
-    const std::uint64_t grid = std::gcd(step, period);
+    const std::uint64_t grid = std::gcd(step, period), first = group.offset % period;
     std::vector<double> storage(storage_s_.size()), network(storage_s_.size());
     storage.swap(storage_s_);
     network.swap(network_s_);
@@ -72,7 +72,7 @@ class LoadSum {
                                                 static_cast<double>(max_phases_));
       // A whole cycle visits each multiple of the grid once, in whatever order.
       const std::uint64_t moved = is_whole_cycle ? k * grid : multiplied(k, step, period);
-      request((group.offset % period + moved) % period, group,
+      request(first < period - moved ? first + moved : first - (period - moved), group,
               static_cast<double>(group.count) / static_cast<double>(max_phases_));
     }
     std::size_t server = 0;
@@ -158,11 +158,12 @@ StripeMap::StripeMap(const Servers& servers, const Stripes& stripes, std::uint32
 void StripeMap::parts(std::uint64_t offset, std::uint64_t length, std::vector<StripePart>& parts) const {
   parts.clear();
   if (length == 0) return;
-  const std::uint64_t round = offset / period_, at = offset % period_;
+  // A division takes as long as all the rest.
+  const std::uint64_t round = offset < period_ ? 0 : offset / period_, at = offset - round * period_;
   auto holder =
       static_cast<std::size_t>(std::ranges::upper_bound(holders_, at, {}, &Holder::start) - holders_.begin() - 1);
-  const std::uint64_t whole = length / period_;
-  std::uint64_t left = length % period_, within = at - holders_[holder].start, turn = round;
+  const std::uint64_t whole = length < period_ ? 0 : length / period_;
+  std::uint64_t left = length - whole * period_, within = at - holders_[holder].start, turn = round;
   for (std::size_t n = 0; n < holders_.size() && (whole > 0 || left > 0); ++n) {
     const Holder& each = holders_[holder];
     const std::uint64_t some = std::min(left, each.stripe - within);
