@@ -151,6 +151,18 @@ TEST_CASE("regions: a billion accesses by their pattern, negative numbers refuse
   CHECK(collector.add(Pattern{}, true).error().kind == ErrorKind::bad_input);
 }
 
+TEST_CASE("regions: those with equal length and groups are equal, wherever they lie") {
+  const RequestGroup reads{.offset = 0, .length = 4, .stride = 8, .count = 2}, more{.length = 4, .count = 3};
+  RequestGroup scattered = reads, writes = reads;
+  scattered.is_scattered = true;
+  writes.is_write = true;
+  const std::vector<Region> regions{{0, 0, 64, {reads}},        {0, 64, 64, {more}}, {1, 0, 64, {reads}},
+                                    {1, 64, 32, {reads}},       {1, 96, 64, {}},     {0, 128, 64, {scattered}},
+                                    {0, 192, 64, {writes}},     {0, 256, 64, {}},    {0, 320, 64, {reads, more}},
+                                    {0, 384, 64, {more, reads}}};
+  CHECK(first_equal_regions(regions) == std::vector<std::size_t>{0, 1, 0, 3, 4, 5, 6, 4, 8, 9});
+}
+
 TEST_CASE("adaptive regions: cut where the hotness changes, not where chance does") {
   std::mt19937_64 random(11);  // NOLINT(bugprone-random-generator-seed,cert-msc51-cpp): the same every time
   std::vector<Request> requests;

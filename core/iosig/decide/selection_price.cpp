@@ -17,7 +17,8 @@ std::vector<double> numbers_of(const RegionOptions& region) {
     numbers.insert(numbers.end(), {option.seconds, option.load.client_s, option.load.latency_s});
     for (const ClassLoad& each : option.load.classes)
       numbers.insert(numbers.end(), {each.mean_storage_s, each.mean_network_s});
-    for (const std::uint64_t bytes : option.server_bytes) numbers.push_back(static_cast<double>(bytes));
+    for (const std::uint64_t bytes : option.server_bytes)  // in halves, which are exact
+      numbers.insert(numbers.end(), {static_cast<double>(bytes >> 32U), static_cast<double>(bytes & UINT32_MAX)});
   }
   return numbers;
 }

@@ -17,7 +17,7 @@ constexpr double price_step = 0.3;            ///< in the exponent, at first
 constexpr std::size_t max_moves = 400;        ///< single improvements at the end
 constexpr double few_selections = 100'000;    ///< up to which all are costed
 constexpr std::size_t max_tries = 5'000'000;  ///< of changes, single and in pairs
-constexpr std::size_t batch_size = 16;        ///< changes that are looked at together
+constexpr std::size_t batch_size = 16;        ///< of changes that are filtered together
 
 /// Busy times of everything that a selection keeps busy.
 std::vector<double> demands(const Load& load, const Servers& servers) {
@@ -162,28 +162,51 @@ class Balance {
     return most;
   }
 
-  /// Returns the change after which the largest total is least, if that is below `limit`.
-  [[nodiscard]] std::optional<Change> best_change(const RegionSelection& at, const std::vector<double>& total,
-                                                  const Rooms& rooms, double& limit) const {
-    std::vector<std::size_t> busiest(resources_);
-    std::iota(busiest.begin(), busiest.end(), 0);
-    std::ranges::partial_sort(busiest, busiest.begin() + 2, std::greater{}, [&](std::size_t n) { return total[n]; });
+  /// Returns how many bytes more fit on a server of each class.
+  [[nodiscard]] std::vector<std::int64_t> more_bytes(const Rooms& rooms) const {
     std::vector<std::int64_t> more;
     for (std::size_t number = 0; number < added_bytes_.size(); ++number)
       more.push_back(static_cast<std::int64_t>(rooms.more(number)));
+    return more;
+  }
+  /// What few changes pass: they relieve the two busiest, and there is room where there is least.
+  struct Filter {
+    const double *first, *second;
+    const std::int64_t* bytes;
+    double first_s, second_s;
+    std::int64_t more;
+    /// Without branches, for vector units.
+    [[nodiscard]] std::int64_t passes(std::size_t change, double limit) const {
+      return static_cast<std::int64_t>(first[change] < limit - first_s) &
+             static_cast<std::int64_t>(second[change] < limit - second_s) &
+             static_cast<std::int64_t>(bytes[change] <= more);
+    }
+  };
+  [[nodiscard]] Filter filter_of(const std::vector<double>& total, const std::vector<std::int64_t>& more) const {
+    std::vector<std::size_t> busiest(resources_);
+    std::iota(busiest.begin(), busiest.end(), 0);
+    std::ranges::partial_sort(busiest, busiest.begin() + 2, std::greater{}, [&](std::size_t n) { return total[n]; });
     const auto fullest = static_cast<std::size_t>(std::ranges::min_element(more) - more.begin());
-    const double first_s = total[busiest[0]], second_s = total[busiest[1]];
-    const double *const first = added_[busiest[0]].data(), *const second = added_[busiest[1]].data();
-    const std::int64_t* const bytes = added_bytes_[fullest].data();
+    return {added_[busiest[0]].data(), added_[busiest[1]].data(), added_bytes_[fullest].data(),
+            total[busiest[0]],         total[busiest[1]],         more[fullest]};
+  }
+  [[nodiscard]] bool fits(std::size_t change, const std::vector<std::int64_t>& more) const {
+    for (std::size_t number = 0; number < more.size(); ++number)
+      if (added_bytes_[number][change] > more[number]) return false;
+    return true;
+  }
+
+  /// Returns the change after which the largest total is least, if that is below `limit`.
+  [[nodiscard]] std::optional<Change> best_change(const RegionSelection& at, const std::vector<double>& total,
+                                                  const Rooms& rooms, double& limit) const {
+    const std::vector<std::int64_t> more = more_bytes(rooms);
+    const Filter filter = filter_of(total, more);
     std::optional<Change> best;
     for (std::size_t batch = 0; batch < changes_.size(); batch += batch_size) {
-      // Few changes relieve both of the two busiest and have room; the others need no closer look.
       std::int64_t passed = 0;
-      for (std::size_t n = batch; n < batch + batch_size; ++n)
-        passed |= may_help(first[n], limit - first_s, second[n], limit - second_s, bytes[n], more[fullest]);
-      if (passed == 0) continue;
-      for (std::size_t n = batch; n < batch + batch_size; ++n) {
-        if (may_help(first[n], limit - first_s, second[n], limit - second_s, bytes[n], more[fullest]) == 0) continue;
+      for (std::size_t n = batch; n < batch + batch_size; ++n) passed |= filter.passes(n, limit);
+      for (std::size_t n = batch; passed != 0 && n < batch + batch_size; ++n) {
+        if (filter.passes(n, limit) == 0) continue;
         const double most = after(total, n);
         if (!(most < limit * (1 - 1e-9)) || changes_[n].to == at.option[changes_[n].region] || !fits(n, more)) continue;
         limit = most;
@@ -191,17 +214,6 @@ class Balance {
       }
     }
     return best;
-  }
-  /// Without branches, for vector units.
-  [[nodiscard]] static std::int64_t may_help(double first_s, double first_limit, double second_s, double second_limit,
-                                             std::int64_t bytes, std::int64_t more) {
-    return static_cast<std::int64_t>(first_s < first_limit) & static_cast<std::int64_t>(second_s < second_limit) &
-           static_cast<std::int64_t>(bytes <= more);
-  }
-  [[nodiscard]] bool fits(std::size_t change, const std::vector<std::int64_t>& more) const {
-    for (std::size_t number = 0; number < more.size(); ++number)
-      if (added_bytes_[number][change] > more[number]) return false;
-    return true;
   }
 
   void improve(RegionSelection& at) {
