@@ -26,6 +26,8 @@ Storage probed(Storage storage) {
     for (auto& [key, provenance] : mount.provenance) provenance.origin = Origin::inspected;
   for (Device& device : storage.devices)
     for (auto& [key, provenance] : device.provenance) provenance.origin = Origin::measured;
+  if (storage.network)
+    for (auto& [key, provenance] : storage.network->provenance) provenance.origin = Origin::measured;
   return storage;
 }
 
