@@ -269,7 +269,7 @@ def test_dftracer_tells_the_directory_of_relative_paths_until_it_changes(tracing
     start = {"name": "start", "cat": "dftracer", "pid": 7, "tid": 7, "ts": 990, "dur": 0, "ph": 1}
     lines = [
         named("HH", "node3", "6882", 4),
-        named("FH", "/work", "c0", 4),
+        named("FH", "/job", "c0", 4),
         named("FH", "out", "c1", 4),
         named("FH", "./sub/in", "c2", 4),
         json.dumps(start | {"args": {"hhash": "6882", "cwd": "c0"}}),
@@ -289,9 +289,9 @@ def test_dftracer_tells_the_directory_of_relative_paths_until_it_changes(tracing
     assert f"{empty}: empty; left out" in told.stderr
     paths = [(row.call, row.path, row.second_path) for row in tracing.rows() if row.call != "chdir"]
     assert paths == [
-        ("pwrite", "/work/out", ""),
-        ("pread", "/work/sub/in", ""),
-        ("rename", "/work/out", "/work/sub/in"),
+        ("pwrite", "/job/out", ""),
+        ("pread", "/job/sub/in", ""),
+        ("rename", "/job/out", "/job/sub/in"),
         ("pwrite", "out", ""),
     ]
     assert "no file of a format that is known" in tracing.iosig("import", empty, "-o", "none", check=3).stderr
