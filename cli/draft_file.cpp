@@ -56,7 +56,8 @@ Result<void> DraftFile::write(std::string_view bytes) {
 
 Result<void> DraftFile::finish() {
   if (draft_.empty()) return {};
-  if (::close(file_.release()) != 0 || ::rename(draft_.c_str(), path_.c_str()) != 0)
+  // The data first: a machine that fails must not leave an empty file in the place of the older one.
+  if (::fsync(file_.get()) != 0 || ::close(file_.release()) != 0 || ::rename(draft_.c_str(), path_.c_str()) != 0)
     return system_failure("write", path_);
   draft_.clear();
   return {};

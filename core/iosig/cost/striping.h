@@ -81,7 +81,7 @@ struct ClassLoad {
   double mean_storage_s = 0, mean_network_s = 0;
 };
 
-/// What requests demand of servers and clients.
+/// The busy time that requests cause on servers and clients.
 ///
 /// A connection counts only as latency: a server that waits for one serves other requests.
 struct Load {

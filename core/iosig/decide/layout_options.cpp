@@ -20,7 +20,7 @@ constexpr std::size_t many_shapes = 200;  ///< from here on, loads are sampled m
 constexpr std::uint64_t coarse_phases = 128;
 constexpr double share_steps = 32;  ///< in which the proportions of counts are alike
 
-/// What a search depends on; equal shapes have the same best stripes.
+/// The input of a stripe search: regions of equal shape have the same best stripes.
 using GroupShape = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, bool, bool, double>;
 using RegionShape = std::pair<std::uint64_t, std::vector<GroupShape>>;
 

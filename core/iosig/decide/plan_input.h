@@ -1,4 +1,4 @@
-// What a plan is made from: files divided into regions, and each window's requests of each region, as groups.
+// The input of a plan: files divided into regions, and for each window the requests of each region, as groups.
 //
 // Pure. Source: docs/references.md#h2dp section 3.3. Fixed windows are counted from the first request on.
 #pragma once

@@ -42,7 +42,7 @@ RequestGroup* like(std::vector<RequestGroup>& groups, std::uint64_t length, bool
   return found == groups.end() ? nullptr : &*found;
 }
 
-/// What an adaptive region's units have in common.
+/// The requests of an adaptive region, summed over its units.
 struct Hotness {
   double requests = 0, bytes = 0;
   std::uint64_t units = 0;

@@ -24,7 +24,7 @@ class Rooms {
   [[nodiscard]] bool fits(const LayoutOption* from, const LayoutOption& to) const {
     for (std::size_t number = 0; number < room_.size(); ++number) {
       const std::uint64_t rest = used_[number] - (from != nullptr ? from->server_bytes[number] : 0);
-      // What was too full before may stay as full.
+      // A server that was already too full may stay as full as it was.
       if (to.server_bytes[number] > 0 && (rest > room_[number] || to.server_bytes[number] > room_[number] - rest) &&
           rest + to.server_bytes[number] > used_[number])
         return false;

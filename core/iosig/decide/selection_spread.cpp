@@ -169,7 +169,7 @@ class Balance {
       more.push_back(static_cast<std::int64_t>(rooms.more(number)));
     return more;
   }
-  /// What few changes pass: they relieve the two busiest, and there is room where there is least.
+  /// Rejects most changes cheaply: a change must relieve the two busiest resources and fit in the fullest class.
   struct Filter {
     const double *first, *second;
     const std::int64_t* bytes;

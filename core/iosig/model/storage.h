@@ -86,7 +86,7 @@ struct Device {
   std::optional<double> mttf_s, bit_error_rate;
   std::uint32_t sector_bits = 0, ecc_bits = 0;
   double mttr_s = 0;
-  /// What it draws while no access is in flight, and while any is. Absent: unknown. The reader ensures idle <= active.
+  /// Power drawn without and with an access in flight, in watts. Absent: unknown. The reader ensures idle <= active.
   std::optional<double> idle_power_w, active_power_w;
   std::optional<Redundancy> redundancy;
   Provenances provenance;
@@ -121,8 +121,8 @@ struct MountPoint {
 /// Returns the free bytes that `max_share` leaves to streams, reserved ones included.
 [[nodiscard]] std::uint64_t allowed_bytes(const MountPoint& mount);
 
-/// A place for stripes of files: a server of a parallel file system, or a mount point. What is absent follows from the
-/// device (model/described_servers.h).
+/// A place for stripes of files: a server of a parallel file system, or a mount point. Absent values are
+/// derived from the device (model/described_servers.h).
 struct Server {
   std::string name;
   std::string server_class;  ///< servers of a class count as equal; for plans

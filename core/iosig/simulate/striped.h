@@ -27,8 +27,8 @@ struct DiskHabit {
 /// StripeMap's rotation by the region's number; equal stripes share the layouts.
 [[nodiscard]] Placement placement_of(const Servers& servers, std::span<const std::vector<Stripes>> stripes);
 
-/// What a plan is made from: the regions of each window, and what is expected of `requests` requests of the workload in
-/// a window, as one scattered group for each region (none where less than half a request is expected).
+/// Returns the input of a plan: for each window its regions, each with the number of requests that are expected if the
+/// workload issues `requests` in the window, as one scattered group (no group below half a request).
 [[nodiscard]] std::vector<std::vector<Region>> regions_of(const HotRegions& workload, std::uint64_t requests);
 
 }  // namespace iosig::simulate
