@@ -70,6 +70,21 @@ TEST_CASE("plan input: impossible requests, none at all, and too many windows ar
   CHECK(collector.finish({.window_s = 1}).error().kind == ErrorKind::usage);
 }
 
+TEST_CASE("plan: windows of any length follow each other without overlap, so the plan can be read again") {
+  for (const double window_s : {0.1, 0.3, 0.7, 1.0 / 3}) {
+    PlanCollector collector;
+    for (std::uint64_t n = 0; n < 100; ++n)
+      REQUIRE(collector.add("/a", {n * 4096, 4096, false, 0.1 + 0.07 * static_cast<double>(n)}));
+    const PlanInput input = collector.finish({.window_s = window_s}).value();
+    const auto plan = make_plan(input, unlike_servers({}), {});
+    REQUIRE(plan.has_value());
+    CHECK(checked(*plan).has_value());
+    std::uint64_t requests = 0;
+    for (const PlannedWindow& each : plan->windows) requests += iosig::requests_of(each);
+    CHECK(requests == 100);
+  }
+}
+
 TEST_CASE("plan input: a thousand million accesses of a pattern are counted by its loops") {
   constexpr std::int64_t count = 1'000'000'000, size = 4096;
   PatternBuilder builder(2, {-1, -1, -1, -1, -1, -1, -1, -1});
@@ -85,6 +100,8 @@ TEST_CASE("plan input: a thousand million accesses of a pattern are counted by i
   CHECK(requests_of(input.windows[0].regions) == count);  // no region cuts one
   CHECK(input.regions.size() == 3815);                    // 4.096e12 bytes by 2^30, rounded up
   CHECK(input.windows[0].regions[7].groups.front().is_write);
+  CHECK(plan_input("x", pattern, true, MiB).error().kind == ErrorKind::usage);  // 3906250 regions: more than 2^20
+  CHECK(plan_input("x", pattern, true, 4 * MiB).value().regions.size() == 976'563);
 }
 
 TEST_CASE("plan: the hot region is on the fast servers while it is hot, and capacity is kept") {

@@ -52,6 +52,13 @@ Result<void> add_regions(std::span<const Request> requests, const RegionBounds& 
   return {};
 }
 
+tl::unexpected<Error> too_many(double windows, std::size_t regions) {
+  return fail(ErrorKind::usage,
+              "{:.10g} window{} of {} regions or more are too many to plan, which is at most {} regions in all windows "
+              "together: use longer windows or larger regions",
+              windows, windows == 1 ? "" : "s", regions, max_placements);
+}
+
 /// Returns the ends of ranges that double, up to the largest file.
 RegionBounds doubling_ranges() {
   RegionBounds bounds;
@@ -95,13 +102,12 @@ Result<PlanInput> PlanCollector::finish(const PlanGranularity& granularity) {
     input.files.push_back({path, end_of(requests)});
     bounds.push_back(*std::move(cut));
     if (windows * static_cast<double>(input.regions.size()) > static_cast<double>(max_placements))
-      return fail(ErrorKind::usage, "{:.0f} windows of {} or more regions are too many to plan; expected larger ones",
-                  windows, input.regions.size());
+      return too_many(windows, input.regions.size());
   }
-  for (std::size_t n = 0; n < static_cast<std::size_t>(windows); ++n) {
-    const double start_s = first_s + static_cast<double>(n) * granularity.window_s;
-    input.windows.push_back({start_s, start_s + granularity.window_s, {}});
-  }
+  // Each window ends exactly where the next one begins, whatever the sums are rounded to.
+  const auto start_of = [&](std::size_t n) { return first_s + static_cast<double>(n) * granularity.window_s; };
+  for (std::size_t n = 0; n < static_cast<std::size_t>(windows); ++n)
+    input.windows.push_back({start_of(n), start_of(n + 1), {}});
   std::uint32_t file = 0;
   for (const auto& [path, requests] : files_) {
     if (auto added = add_regions(requests, bounds[file], file, input.windows); !added) return pass_on(added.error());
@@ -121,10 +127,13 @@ Result<PlanInput> plan_input(std::string_view path, const Pattern& pattern, bool
   if (bytes == 0) return fail(ErrorKind::infeasible, "there is no request to plan for");
   auto bounds = fixed_regions(bytes, region_bytes);
   if (!bounds) return pass_on(bounds.error());
+  if (bounds->ends.size() / 2 > max_placements)
+    return too_many(1, bounds->ends.size() / 2);  // the file may end half-way
   RegionCollector collector(*bounds);
   if (auto added = collector.add(pattern, is_write); !added) return pass_on(added.error());
   std::vector<Region> regions = collector.regions();
   while (regions.size() > 1 && regions.back().groups.empty()) regions.pop_back();
+  if (regions.size() > max_placements) return too_many(1, regions.size());
   bounds->ends.resize(regions.size());
   PlanInput input;
   input.files.push_back({std::string(path), bounds->ends.back()});

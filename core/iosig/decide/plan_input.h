@@ -55,7 +55,8 @@ class PlanCollector {
 };
 
 /// All accesses of `pattern` in one window. Time as RegionCollector::add: not proportional to the number of accesses.
-/// The file ends with the last region that is used. Fails as RegionCollector does.
+/// The file ends with the last region that is used. Fails as RegionCollector does, and with `usage` if there would be
+/// more than max_placements.
 [[nodiscard]] Result<PlanInput> plan_input(std::string_view path, const Pattern& pattern, bool is_write,
                                            std::uint64_t region_bytes = default_region_bytes);
 

@@ -20,12 +20,10 @@ std::string stripes_fault(const Plan& plan, const Stripes& stripes) {
   const auto& classes = plan.servers.classes;
   if (stripes.size() != classes.size())
     return fmt::format("{} stripe sizes for {} classes of servers", stripes.size(), classes.size());
-  bool holds = false;
-  for (std::size_t n = 0; n < classes.size(); ++n) {
-    if (stripes[n] > max_bytes) return "a stripe above 2^63 - 1 bytes";
-    holds = holds || (stripes[n] > 0 && classes[n].count > 0);
-  }
-  return holds ? "" : "no stripe on any server";
+  __uint128_t period = 0;  // below 2^64 * max_servers
+  for (std::size_t n = 0; n < classes.size(); ++n) period += static_cast<__uint128_t>(stripes[n]) * classes[n].count;
+  if (period > max_bytes) return "stripes on all servers of more than 2^63 - 1 bytes together";
+  return period > 0 ? "" : "no stripe on any server";
 }
 
 Result<void> check_servers(const Plan& plan) {
@@ -102,14 +100,6 @@ std::uint64_t requests_of(const PlannedWindow& window) {
   std::uint64_t requests = 0;
   for (const RegionPlacement& each : window.placements) requests += each.requests;
   return requests;
-}
-
-std::uint32_t placed_since(const Plan& plan, std::uint32_t region, std::uint32_t window) {
-  const auto stripes_in = [&](std::uint32_t n) -> const Stripes& {
-    return plan.windows[n].placements[region].stripe_bytes;
-  };
-  while (window > 0 && stripes_in(window - 1) == stripes_in(window)) --window;
-  return window;
 }
 
 }  // namespace iosig

@@ -78,7 +78,4 @@ struct Plan {
 /// Requests of a window.
 [[nodiscard]] std::uint64_t requests_of(const PlannedWindow& window);
 
-/// The window in which the region got the layout that it has in `window`.
-[[nodiscard]] std::uint32_t placed_since(const Plan& plan, std::uint32_t region, std::uint32_t window);
-
 }  // namespace iosig
