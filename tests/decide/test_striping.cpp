@@ -138,6 +138,8 @@ TEST_CASE("paper stripes: any number of threads gives the same, one class is ref
     CHECK(a->at(n).seconds == b->at(n).seconds);
   }
   CHECK(paper_stripes(regions, physical(12, 0, 32)).error().kind == ErrorKind::usage);
+  const auto endless = paper_stripes(std::vector{region_of({{.length = 1ULL << 60U}})}, servers);
+  CHECK(endless.error().kind == ErrorKind::usage);  // 2^44 sizes of h alone
 }
 
 TEST_CASE("stripes: fill_servers lets all used servers end at the same time") {

@@ -36,7 +36,7 @@ struct PaperStripeOptions {
 /// paper leaves undefined for mixed sizes, is the largest. Where no pair covers r: <0, r / n rounded up to the grid>. A
 /// region without requests gets the fallback of r = 1. The cost of a group is that of one request, times its number:
 /// for the printed algorithm's own running time, give groups of one request. Pairs are divided among threads. Fails
-/// with `usage` unless there are two classes with servers in both.
+/// with `usage` unless there are two classes with servers in both, and if there would be more than 10^11 pairs.
 [[nodiscard]] Result<std::vector<StripeChoice>> paper_stripes(std::span<const Region> regions, const Servers& servers,
                                                               const PaperStripeOptions& options = {});
 

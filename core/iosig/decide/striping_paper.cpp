@@ -36,6 +36,16 @@ struct PairRow {
   std::uint64_t h = 0, r = 0;
 };
 
+/// Pairs of all regions; more would take hours. A region of 64 MB, the usual one, has about 4 million at most.
+constexpr double max_pairs = 1e11;
+
+/// Returns how many pairs the loops of one region visit.
+double pairs_of(std::uint64_t r, std::uint64_t m, std::uint64_t n, std::uint64_t step) {
+  const auto rows = static_cast<double>(std::min(r / (m + n), r / n) / step + 1);
+  const auto most = static_cast<double>(r / n / step);
+  return std::max(0.0, rows * (most - (rows - 1) / 2));
+}
+
 std::uint64_t largest_request(const Region& region) {
   std::uint64_t r = 1;
   for (const RequestGroup& group : region.groups) r = std::max(r, group.length);
@@ -75,6 +85,14 @@ Result<std::vector<StripeChoice>> paper_stripes(std::span<const Region> regions,
                 "servers with at least one each; use ours for other systems");
   if (options.step_bytes == 0) return fail(ErrorKind::usage, "a step of 0 bytes: expected at least 1");
   const std::uint64_t m = servers.classes[0].count, n = servers.classes[1].count, step = options.step_bytes;
+  double pairs = 0;
+  for (const Region& region : regions) pairs += pairs_of(largest_request(region), m, n, step);
+  if (pairs > max_pairs)
+    return fail(
+        ErrorKind::usage,
+        "the paper's stripe search would try {:.0e} pairs of sizes, because requests are large; expected at most "
+        "{:.0e}: use smaller regions, a larger step, or ours",
+        pairs, max_pairs);
   std::vector<PairRow> rows;
   for (std::size_t region = 0; region < regions.size(); ++region) {
     const std::uint64_t r = largest_request(regions[region]);
