@@ -12,7 +12,8 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t max_options = 8;  ///< of a region, from all windows
+constexpr std::size_t max_options = 8;         ///< of a region, from all windows
+constexpr std::size_t max_looks = 10'000'000;  ///< loads that one plan may add up; beyond, it looks less far ahead
 
 void add_load(Load& to, const Load& more, double times) {
   to.classes.resize(std::max(to.classes.size(), more.classes.size()));
@@ -58,6 +59,14 @@ class Planner {
       at = plan.option;
     }
     return plans;
+  }
+
+  /// Whether looking so far ahead takes an acceptable time. One window ahead always does.
+  [[nodiscard]] bool may_look(std::size_t ahead) const {
+    if (ahead == 1) return true;
+    std::size_t options = 0;
+    for (const RegionOptions& each : windows_.front()) options += each.options.size();
+    return ahead <= max_looks / std::max<std::size_t>(1, windows_.size() * options);
   }
 
   [[nodiscard]] double total_s(const std::vector<WindowPlan>& plans) const {
@@ -202,7 +211,7 @@ Result<std::vector<WindowPlan>> plan_migration(std::span<const std::vector<Regio
   };
   // First what moves least: it wins a tie.
   if (auto done = consider(planner.plan(current, 0, true)); !done) return pass_on(std::move(done.error()));
-  for (std::size_t ahead = 1;; ahead *= 2) {
+  for (std::size_t ahead = 1; planner.may_look(ahead); ahead *= 2) {
     if (auto done = consider(planner.plan(current, ahead, true)); !done) return pass_on(std::move(done.error()));
     if (ahead >= windows.size()) break;
   }
@@ -219,10 +228,14 @@ std::vector<std::vector<RegionOptions>> same_options(std::span<const std::vector
     for (std::size_t n = 0; n < together.size(); ++n)
       together[n].groups.insert(together[n].groups.end(), regions[i][n].groups.begin(), regions[i][n].groups.end());
   std::vector<RegionOptions> all = layout_options(together, servers, options, threads);
+  // All windows in one call: what is alike in several is searched once, and the effort is limited for all together.
+  std::vector<Region> each_window;
+  for (std::size_t i = 0; i < regions.size() && regions.size() > 1; ++i)
+    each_window.insert(each_window.end(), regions[i].begin(), regions[i].end());
+  std::vector<RegionOptions> of_windows = layout_options(each_window, servers, options, threads);
   for (std::size_t i = 0; i < regions.size() && regions.size() > 1; ++i) {
-    std::vector<RegionOptions> of_window = layout_options(regions[i], servers, options, threads);
     for (std::size_t n = 0; n < all.size(); ++n)
-      for (LayoutOption& option : of_window[n].options) {
+      for (LayoutOption& option : of_windows[i * all.size() + n].options) {
         const bool is_known =
             std::ranges::find(all[n].options, option.stripes, &LayoutOption::stripes) != all[n].options.end();
         if (!is_known && !regions[i][n].groups.empty() && all[n].options.size() < max_options)

@@ -71,10 +71,11 @@ struct WindowPlan {
 ///
 /// `windows[i][region]`: the options with window i's loads. `lengths`: of the regions. `current`: the options in place
 /// before window 0, or empty if window 0 may begin with any layout. Hysteresis: what a move costs counts against what
-/// it saves in the windows ahead; looks 1, 2, 4, ... windows ahead, and takes the plan with least total time. Steps:
-/// outs before ins; at no step does any server hold more than its capacity, the copy in progress included. A change for
-/// which there is no such order is left out. Incremental: called with the layout in place and one window, it plans that
-/// window's steps. Fails as select_regions does, and with `usage` if sizes or options of windows differ.
+/// it saves in the windows ahead; looks 1, 2, 4, ... windows ahead (less far if there are very many), and takes the
+/// plan with least total time. Steps: outs before ins; at no step does any server hold more than its capacity, the copy
+/// in progress included. A change for which there is no such order is left out. Incremental: called with the layout in
+/// place and one window, it plans that window's steps. Fails as select_regions does, and with `usage` if sizes or
+/// options of windows differ.
 [[nodiscard]] Result<std::vector<WindowPlan>> plan_migration(std::span<const std::vector<RegionOptions>> windows,
                                                              std::span<const std::uint64_t> lengths,
                                                              const Servers& servers, Contention contention,
