@@ -37,6 +37,27 @@ struct PlanArguments {
   bool all = false, dry_run = false, plot = false;
 };
 
+/// Refuses an output that would replace an input or the other output. Must be called before anything is written.
+Result<void> check_outputs(const PlanArguments& options) {
+  const bool is_one = !options.output.empty() && options.output == options.map;
+  if (is_one || is_same_file(options.output, options.map))
+    return fail(ErrorKind::usage, "--output and --map both name '{}'", printable(options.map));
+  for (const std::string& output : {options.output, options.map})
+    for (const std::string& input : {options.source.trace, options.storage, options.show})
+      if (is_same_file(output, input))
+        return fail(ErrorKind::usage, "'{}' is the input too; name another file for the output", printable(output));
+  return {};
+}
+
+/// Refuses a count of 0.
+Result<void> check_counts(const PlanArguments& options) {
+  for (const auto& [name, count] : {std::pair{"--processes", options.processes},
+                                    {"--processes-per-node", options.processes_per_node},
+                                    {"--horizon", std::optional(options.horizon)}})
+    if (count == 0U) return fail(ErrorKind::usage, "{} 0: expected at least 1", name);
+  return {};
+}
+
 Result<PlanGranularity> granularity_of(const PlanArguments& options) {
   const auto refuse = [](const char* option, const Error& error) {
     return fail(ErrorKind::usage, "{}: {}", option, error.message);
@@ -91,11 +112,10 @@ Result<void> write(const Plan& plan, const PlanArguments& options, const Console
     say(options.output, about_bytes(static_cast<double>(text.size())));
   }
   if (options.map.empty()) return {};
-  for (const regions::MappedPlacement& each : regions::placements_of(plan)) {
-    if (!options.dry_run)
-      if (auto stored = regions::store_placement(options.map, each); !stored) return stored;
-    say(options.map, fmt::format("{} windows of '{}'", each.windows.size(), printable(each.key.file)));
-  }
+  if (!options.dry_run)
+    if (auto stored = regions::store_placements(options.map, regions::placements_of(plan)); !stored) return stored;
+  say(options.map,
+      fmt::format("{} over {}", amount_of(plan.files.size(), "file"), amount_of(plan.windows.size(), "window")));
   return {};
 }
 
@@ -103,6 +123,8 @@ int run_plan(const PlanArguments& options, Console& console) {
   if (options.show.empty() && options.source.trace.empty())
     return console.fail(
         {ErrorKind::usage, "--trace is required: a trace, accesses as text or a pattern; or --show PLAN"});
+  if (const auto sound = check_counts(options); !sound) return console.fail(sound.error());
+  if (const auto sound = check_outputs(options); !sound) return console.fail(sound.error());
   const auto plan = options.show.empty() ? new_plan(options, console) : stored_plan(options.show);
   if (!plan) return console.fail(plan.error());
   if (const auto written = write(*plan, options, console); !written) return console.fail(written.error());
@@ -134,7 +156,8 @@ void add_input_options(Verb verb, PlanArguments& options) {
       .check(one_of({"mpi-io", "stdio", "posix"}))
       .shows_default();
   const Option reads = verb.add_flag("--reads", options.source.reads, "only reads");
-  verb.add_flag("--writes", options.source.writes, "only writes; numbers and patterns are writes").excludes(reads);
+  verb.add_flag("--writes", options.source.writes, "only writes; numbers and patterns count as writes instead of reads")
+      .excludes(reads);
   verb.add_option("--application", options.application, "name for the region map (default: the traced program's)")
       .type_name("NAME");
   verb.add_option("--processes", options.processes, "processes of the run (default: those in TRACE)").type_name("N");

@@ -14,10 +14,6 @@
 namespace iosig::cli {
 namespace {
 
-std::string amount_of(std::uint64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 /// The bytes that each class holds of a region.
 std::vector<std::uint64_t> class_bytes(const Servers& servers, const Stripes& stripes, std::uint64_t length) {
   const StripeMap map(servers, stripes);
@@ -116,6 +112,10 @@ char letter_of(const Plan& plan, const PlannedWindow& window, std::size_t first,
 }
 
 }  // namespace
+
+std::string amount_of(std::uint64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
 
 std::string plan_words(const Plan& plan, std::size_t max_regions) {
   std::vector<std::string> classes;

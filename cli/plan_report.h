@@ -2,12 +2,17 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "console.h"
 #include "iosig/model/plan.h"
 
 namespace iosig::cli {
+
+/// "1 file", "2 files".
+[[nodiscard]] std::string amount_of(std::uint64_t count, std::string_view what);
 
 /// Returns the lines for a checked plan; `max_regions`: of each window, those that save most.
 [[nodiscard]] std::string plan_words(const Plan& plan, std::size_t max_regions);

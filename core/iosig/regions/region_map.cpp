@@ -1,6 +1,7 @@
 #include "iosig/regions/region_map.h"
 
 #include <algorithm>
+#include <map>
 
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
@@ -35,15 +36,15 @@ class Writing {
   }
 
   [[nodiscard]] const Database& database() const { return database_; }
+  /// The pointer is valid until the next add().
   [[nodiscard]] StoredPlacement* find(const MapKey& key) {
-    const auto it = std::ranges::find(placements_, key, &StoredPlacement::key);
-    return it == placements_.end() ? nullptr : &*it;
+    const auto known = place_of_.find(key);
+    return known == place_of_.end() ? nullptr : &placements_[known->second];
   }
   [[nodiscard]] std::uint64_t new_window_id() { return ++last_window_id_; }
-  [[nodiscard]] StoredPlacement& add() {
-    std::uint64_t last = 0;
-    for (const StoredPlacement& each : placements_) last = std::max(last, each.id);
-    return placements_.emplace_back(StoredPlacement{last + 1, {}, {}, {}});
+  [[nodiscard]] StoredPlacement& add(const MapKey& key) {
+    place_of_[key] = placements_.size();
+    return placements_.emplace_back(StoredPlacement{++last_id_, key, {}, {}});
   }
 
   Result<void> finish() {
@@ -63,11 +64,14 @@ class Writing {
     auto read = read_index(database_);
     if (!read) return pass_on(read.error());
     placements_ = *std::move(read);
-    for (const StoredPlacement& placement : placements_)
+    for (const StoredPlacement& placement : placements_) {
+      place_of_[placement.key] = static_cast<std::size_t>(&placement - placements_.data());
+      last_id_ = std::max(last_id_, placement.id);
       for (const StoredWindow& window : placement.windows) {
         last_window_id_ = std::max(last_window_id_, window.id);
         if (const auto regions = read_regions(database_, placement, window); !regions) return pass_on(regions.error());
       }
+    }
     return check_pages();
   }
 
@@ -85,7 +89,8 @@ class Writing {
 
   Database database_;
   std::vector<StoredPlacement> placements_;
-  std::uint64_t last_window_id_ = 0;
+  std::map<MapKey, std::size_t> place_of_;  ///< in placements_
+  std::uint64_t last_id_ = 0, last_window_id_ = 0;
 };
 
 Result<void> check_window(const std::string& path, std::size_t window, const MappedWindow& regions,
@@ -93,6 +98,30 @@ Result<void> check_window(const std::string& path, std::size_t window, const Map
   const std::string fault = fault_of(regions, classes);
   if (fault.empty()) return {};
   return fail(ErrorKind::bad_input, "'{}': window {}: {}", printable(path), window, fault);
+}
+
+Result<void> check_placement(const std::string& path, const MappedPlacement& placement) {
+  if (placement.windows.empty())
+    return fail(ErrorKind::bad_input, "'{}': {}: has no windows; expected at least one", printable(path),
+                about(placement.key));
+  for (std::size_t n = 0; n < placement.windows.size(); ++n)
+    if (auto checked = check_window(path, n, placement.windows[n], placement.classes.size()); !checked) return checked;
+  return {};
+}
+
+Result<void> store(Writing& writing, const MappedPlacement& placement) {
+  StoredPlacement* stored = writing.find(placement.key);
+  if (stored != nullptr)
+    if (auto deleted = delete_placement(writing.database(), *stored); !deleted) return deleted;
+  if (stored == nullptr) stored = &writing.add(placement.key);
+  stored->classes = placement.classes;
+  stored->windows.clear();
+  for (const MappedWindow& regions : placement.windows) {
+    StoredWindow& window = stored->windows.emplace_back(
+        StoredWindow{writing.new_window_id(), static_cast<std::uint32_t>(stored->windows.size())});
+    if (auto done = insert_window(writing.database(), *stored, window, regions); !done) return done;
+  }
+  return insert_placement(writing.database(), *stored);
 }
 
 }  // namespace
@@ -128,27 +157,13 @@ Result<MappedWindow> read_window(const std::string& path, const MapKey& key, std
   return read_regions(*database, *stored, stored->windows[window]);
 }
 
-Result<void> store_placement(const std::string& path, const MappedPlacement& placement) {
-  if (placement.windows.empty())
-    return fail(ErrorKind::bad_input, "'{}': {}: has no windows; expected at least one", printable(path),
-                about(placement.key));
-  for (std::size_t n = 0; n < placement.windows.size(); ++n)
-    if (auto checked = check_window(path, n, placement.windows[n], placement.classes.size()); !checked) return checked;
+Result<void> store_placements(const std::string& path, std::span<const MappedPlacement> placements) {
+  for (const MappedPlacement& placement : placements)
+    if (auto checked = check_placement(path, placement); !checked) return checked;
   auto writing = Writing::begin(path);
   if (!writing) return pass_on(writing.error());
-  StoredPlacement* stored = writing->find(placement.key);
-  if (stored != nullptr)
-    if (auto deleted = delete_placement(writing->database(), *stored); !deleted) return deleted;
-  if (stored == nullptr) stored = &writing->add();
-  stored->key = placement.key;
-  stored->classes = placement.classes;
-  stored->windows.clear();
-  for (const MappedWindow& regions : placement.windows) {
-    StoredWindow& window = stored->windows.emplace_back(
-        StoredWindow{writing->new_window_id(), static_cast<std::uint32_t>(stored->windows.size())});
-    if (auto done = insert_window(writing->database(), *stored, window, regions); !done) return done;
-  }
-  if (auto done = insert_placement(writing->database(), *stored); !done) return done;
+  for (const MappedPlacement& placement : placements)
+    if (auto stored = store(*writing, placement); !stored) return stored;
   return writing->finish();
 }
 

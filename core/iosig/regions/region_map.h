@@ -60,12 +60,15 @@ struct MappedPlacement {
 /// placement or window.
 [[nodiscard]] Result<MappedWindow> read_window(const std::string& path, const MapKey& key, std::uint32_t window);
 
-/// Adds the placement, or replaces the one with its key: in one transaction, durably. A crash at any point leaves the
-/// old content or the new one. Creates a missing file.
+/// Adds each placement, or replaces the one with its key: all in one transaction, durably. A crash at any point leaves
+/// the old content or the new one. Creates a missing file.
 /// Fails with `bad_input` for an impossible placement (regions that overlap, are empty or pass 2^63 bytes, numbers that
 /// do not ascend, another number of stripes than classes, no stripe at all), and as read_region_map if the file is
 /// damaged: nothing is written into a damaged file. `infeasible`: no space.
-[[nodiscard]] Result<void> store_placement(const std::string& path, const MappedPlacement& placement);
+[[nodiscard]] Result<void> store_placements(const std::string& path, std::span<const MappedPlacement> placements);
+[[nodiscard]] inline Result<void> store_placement(const std::string& path, const MappedPlacement& placement) {
+  return store_placements(path, {&placement, 1});
+}
 
 /// As store_placement, for one window of a stored placement, as migrations need it. `window` may be one past the last.
 [[nodiscard]] Result<void> replace_window(const std::string& path, const MapKey& key, std::uint32_t window,
