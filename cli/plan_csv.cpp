@@ -14,6 +14,8 @@ namespace {
 constexpr std::string_view field_names[] = {"path",    "offset", "length", "call", "kind",  "start_ns",
                                             "start_s", "rank",   "host",   "pid",  "layer", "result"};
 
+constexpr double ns_per_s = 1e9;
+
 /// Splits a line of CSV; "" in quotes is a quote. Nothing if a quote is not closed.
 bool split_csv(std::string_view line, std::vector<std::string>& values) {
   values.assign(1, "");
@@ -50,7 +52,8 @@ std::string_view RequestLines::value(Field field) const {
 }
 
 Result<bool> RequestLines::read(std::string_view line, RequestLine& out) {
-  ++line_;
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";  // spreadsheets begin a file with it
+  if (++line_ == 1 && line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
   line = trimmed(line);
   if (line.empty() || line.front() == '#') return false;
   const bool is_first = columns_.empty() && !has_header_;
@@ -112,14 +115,15 @@ Result<bool> RequestLines::read_fields(std::string_view line, RequestLine& out) 
   if (columns_[start_ns] != std::string::npos) {
     if (!parse_number(value(start_ns), nanoseconds))
       return wrong(fmt::format("start_ns '{}': expected a whole number", printable(value(start_ns))));
-    out.request.start_s = 1e-9 * static_cast<double>(nanoseconds);
+    out.request.start_s = static_cast<double>(nanoseconds) / ns_per_s;
   } else if (columns_[start_s] != std::string::npos && !parse_number(value(start_s), out.request.start_s)) {
     return wrong(fmt::format("start_s '{}': expected a number", printable(value(start_s))));
   }
   out.path = value(path);
   out.host = value(host);
   out.layer = value(layer);
-  out.process = value(rank).empty() ? fmt::format("{} {}", value(host), value(pid)) : std::string(value(rank));
+  out.has_rank = !value(rank).empty();
+  out.process = !out.has_rank ? fmt::format("{} {}", value(host), value(pid)) : std::string(value(rank));
   return true;
 }
 

@@ -16,6 +16,7 @@ struct RequestLine {
   std::string path;  ///< "": the column is missing
   Request request;
   std::string process;  ///< what tells processes apart: rank, or host and pid; "": no such column
+  bool has_rank = false;
   std::string host;
   std::string layer;  ///< "": the column is missing
 };

@@ -1,11 +1,12 @@
 #include "plan_source.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "input.h"
 #include "iosig/base/files.h"
@@ -18,29 +19,52 @@
 namespace iosig::cli {
 namespace {
 
-constexpr double ns_per_s = 1e9;
-
-/// The processes that made requests.
+/// The processes that made requests. If some have a rank, only these are the run: a launcher such as mpirun is not.
 class Processes {
  public:
-  void add(const std::string& process, const std::string& host) {
-    processes_.insert(process);
-    if (!host.empty()) hosts_.insert(host);
+  void add(const std::string& process, const std::string& host, bool has_rank) {
+    Set& set = has_rank ? ranked_ : others_;
+    set.processes.insert(process);
+    if (!host.empty()) set.hosts.insert(host);
   }
   void set(PlanDemand& demand) const {
-    const std::size_t count = std::max<std::size_t>(1, processes_.size());
-    const std::size_t hosts = hosts_.empty() ? count : std::min(hosts_.size(), count);  // unknown: a node for each
+    const Set& set = ranked_.processes.empty() ? others_ : ranked_;
+    const std::size_t count = std::max<std::size_t>(1, set.processes.size());
+    const std::size_t hosts =
+        set.hosts.empty() ? count : std::min(set.hosts.size(), count);  // unknown: a node for each
     demand.processes = static_cast<std::uint32_t>(count);
     demand.processes_per_node = static_cast<std::uint32_t>((count + hosts - 1) / hosts);
   }
 
  private:
-  std::set<std::string> processes_, hosts_;
+  struct Set {
+    std::set<std::string> processes, hosts;
+  };
+  Set ranked_, others_;
 };
 
 bool is_wanted(const PlanSource& source, bool is_write) { return is_write ? !source.reads : !source.writes; }
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+/// The requests of each process of a trace.
+using RequestCounts = std::map<const trace::Process*, std::uint64_t>;
+
+/// Returns the name of the program with most requests, of those with a rank if there are any; the first name at a tie.
+std::string application_of(const RequestCounts& counts) {
+  std::map<std::pair<bool, std::string>, std::uint64_t> requests;
+  for (const auto& [process, count] : counts)
+    requests[{!process->rank.has_value(), base_name(process->program)}] += count;
+  const bool has_no_rank = !requests.empty() && requests.begin()->first.first;
+  std::string name;
+  std::uint64_t most = 0;
+  for (const auto& [program, count] : requests)
+    if (program.first == has_no_rank && count > most) {
+      name = program.second;
+      most = count;
+    }
+  return name;
+}
 
 Result<PlanDemand> from_trace(const PlanSource& source, const PlanGranularity& granularity, const Console& console) {
   const auto selection = selection_of(source.layer, source.files);
@@ -49,7 +73,7 @@ Result<PlanDemand> from_trace(const PlanSource& source, const PlanGranularity& g
   if (!opened) return pass_on(opened.error());
   note_faults(*opened, console);
   PlanCollector collector;
-  std::set<const trace::Process*> seen;
+  RequestCounts requests;
   std::vector<Error> faults;
   std::uint64_t left_out = 0;
   const auto take = [&](const trace::Access& access) -> Result<void> {
@@ -60,24 +84,24 @@ Result<PlanDemand> from_trace(const PlanSource& source, const PlanGranularity& g
       ++left_out;
       return {};
     }
-    seen.insert(access.process);
+    ++requests[access.process];
     return collector.add(
         access.path, {static_cast<std::uint64_t>(access.offset), static_cast<std::uint64_t>(access.result), is_write,
-                      static_cast<double>(access.start_ns) / ns_per_s});
+                      static_cast<double>(access.start_ns) / 1e9});
   };
   if (const auto read = opened->for_each(take, *selection, faults); !read) return pass_on(read.error());
   note_faults(faults, console);
   if (left_out > 0)
     console.note(fmt::format("left out: {} read{} or write{} that failed, had not returned, or have no offset",
                              left_out, left_out == 1 ? "" : "s", left_out == 1 ? "" : "s"));
-  PlanDemand demand;
-  Processes processes;
-  for (const trace::Process* each : seen) {
-    processes.add(fmt::format("{}", each->key), each->host);
-    if (demand.application.empty()) demand.application = base_name(each->program);
-  }
   auto input = collector.finish(granularity);
-  if (!input) return pass_on(input.error());
+  if (!input) return fail(input.error().kind, "{}: {}", shown_name(source.trace), input.error().message);
+  PlanDemand demand;
+  demand.application = application_of(requests);
+  Processes processes;
+  for (const auto& [process, count] : requests)
+    processes.add(process->rank ? fmt::format("{}", *process->rank) : fmt::format("{}", process->key), process->host,
+                  process->rank.has_value());
   demand.input = *std::move(input);
   processes.set(demand);
   return demand;
@@ -93,38 +117,62 @@ Result<PlanDemand> from_pattern(const PlanSource& source, const PlanGranularity&
   return PlanDemand{*std::move(input)};
 }
 
-Result<PlanDemand> from_lines(const PlanSource& source, const PlanGranularity& granularity) {
+/// The bytes of a file that is a pattern, or lines of accesses: its beginning says which. It is read once, since a pipe
+/// cannot be read again.
+class PatternOrLines {
+ public:
+  explicit PatternOrLines(TakePart take_line) : cutter_(std::move(take_line)) {}
+
+  [[nodiscard]] Result<void> operator()(std::string_view part) {
+    constexpr std::size_t enough = 64;
+    if (is_decided_) return give(part);
+    text_.append(part);
+    if (!part.empty() && text_.size() < enough) return {};
+    is_decided_ = true;
+    is_pattern_ = is_description(text_);
+    if (is_pattern_ || text_.empty()) return {};
+    if (auto given = give(std::exchange(text_, {})); !given || !part.empty()) return given;
+    return give(part);
+  }
+  /// Returns the whole text of a pattern; nothing if it was lines.
+  [[nodiscard]] const std::string* pattern() const { return is_pattern_ ? &text_ : nullptr; }
+
+ private:
+  [[nodiscard]] Result<void> give(std::string_view part) {
+    if (!is_pattern_) return cutter_(part);
+    text_.append(part);
+    if (text_.size() <= max_description_bytes) return {};
+    return fail(ErrorKind::bad_input, "a pattern of more than {}", bytes_text(max_description_bytes));
+  }
+
+  LineCutter cutter_;
+  std::string text_;  ///< the beginning, or all of a pattern
+  bool is_decided_ = false, is_pattern_ = false;
+};
+
+Result<PlanDemand> from_file(const PlanSource& source, const PlanGranularity& granularity) {
   PlanCollector collector;
   Processes processes;
   RequestLines lines(shown_name(source.trace), source.writes);
   const std::string unnamed = base_name(source.trace);
-  LineCutter cutter([&](std::string_view text) -> Result<void> {
+  PatternOrLines parts([&](std::string_view text) -> Result<void> {
     RequestLine line;
     const auto is_request = lines.read(text, line);
     if (!is_request) return pass_on(is_request.error());
     if (!*is_request || !is_wanted(source, line.request.is_write)) return {};
-    if (!line.layer.empty() && line.layer != source.layer) return {};
+    if (is_of_system(line.path) || (!line.layer.empty() && line.layer != source.layer)) return {};
     if (line.path.empty()) line.path = unnamed;
     if (!source.files.empty() && !trace::matches_file(source.files, line.path)) return {};
-    processes.add(line.process, line.host);
+    processes.add(line.process, line.host, line.has_rank);
     return collector.add(line.path, line.request);
   });
-  if (const auto read = for_each_part(source.trace, cutter); !read) return pass_on(read.error());
+  if (const auto read = for_each_part(source.trace, std::ref(parts)); !read) return pass_on(read.error());
+  if (parts.pattern() != nullptr) return from_pattern(source, granularity, *parts.pattern());
   auto input = collector.finish(granularity);
   if (!input) return fail(input.error().kind, "{}: {}", shown_name(source.trace), input.error().message);
   PlanDemand demand{*std::move(input)};
   processes.set(demand);
   return demand;
-}
-
-/// The first bytes of a file; "" of standard input and of what cannot be read.
-std::string beginning_of(const std::string& file) {
-  constexpr std::size_t enough = 64;
-  std::string bytes(enough, '\0');
-  const Fd opened(file == "-" ? -1 : ::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  const ssize_t got = opened ? ::read(opened.get(), bytes.data(), bytes.size()) : 0;
-  bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  return bytes;
 }
 
 }  // namespace
@@ -133,10 +181,7 @@ Result<PlanDemand> plan_demand(const PlanSource& source, const PlanGranularity& 
   struct stat status {};
   if (source.trace != "-" && ::stat(source.trace.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
     return from_trace(source, granularity, console);
-  if (!is_description(beginning_of(source.trace))) return from_lines(source, granularity);
-  const auto text = whole_input(source.trace);
-  if (!text) return pass_on(text.error());
-  return from_pattern(source, granularity, *text);
+  return from_file(source, granularity);
 }
 
 }  // namespace iosig::cli

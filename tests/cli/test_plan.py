@@ -83,8 +83,9 @@ def test_a_trace_and_its_csv_give_the_same_plan(iosig: Iosig, tmp_path: Path) ->
     )
     trace, data = tmp_path / "trace", tmp_path / "data"
     iosig("trace", "-o", trace, "--", "python3", program, data)
-    how = ["--storage", SERVERS, "--files", str(data), "--region-size", "128KB", "--application", "x"]
+    how = ["--storage", SERVERS, "--files", str(data), "--region-size", "128KB"]
     plan = iosig.json("plan", "--trace", trace, *how)
+    assert plan["application"].startswith("python3")
     assert plan["files"] == [{"path": str(data), "bytes": 4 * 65536}]
     assert [p["requests"] for p in plan["windows"][0]["placements"]] == [20, 40]
     assert plan["servers"]["processes"] == 1
@@ -101,7 +102,8 @@ def test_patterns_count_by_their_loops(iosig: Iosig, tmp_path: Path) -> None:
     numbers.write_text("".join(f"{n * 4096} 4096\n" for n in range(5000)))
     iosig("pattern", "detect", numbers, "--columns", "logical,length", "--output", pattern)
     how = ["--storage", SERVERS, "--region-size", "1MB", "--writes"]
-    by_loops = iosig.json("plan", "--trace", pattern, *how)
+    with pattern.open("rb") as piped:
+        by_loops = iosig.json("plan", "--trace", "-", *how, stdin=piped)
     one_by_one = iosig.json("plan", "--trace", numbers, *how)
     requests = [[p["requests"] for p in plan["windows"][0]["placements"]] for plan in (by_loops, one_by_one)]
     assert requests[0] == requests[1] == 19 * [256] + [136]
@@ -135,10 +137,13 @@ def test_bad_requests_are_refused_with_their_place(iosig: Iosig, tmp_path: Path,
 
 
 def test_one_request_and_negative_times_are_planned(iosig: Iosig, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text('start_s,length,offset,kind,path\n-700,1,0,write,"a, b"\n-50.5,1,0,write,"a, b"\n')
-    plan = iosig.json("plan", "--trace", tmp_path / "a.csv", "--storage", SERVERS)
-    assert plan["files"] == [{"path": "a,%20b", "bytes": 1}]
+    """Read once from a pipe. A launcher has no rank, and is no process of the run; system files are not planned for."""
+    text = '\ufeffstart_s,length,offset,kind,path,rank\n-700,1,0,write,"a, b",0\n-50.5,1,0,write,"a, b",1\n'
+    text += "-40,1,0,write,/out,\n-40,99,0,read,/etc/hosts,0\n"
+    plan = iosig.json("plan", "--trace", "/dev/stdin", "--storage", SERVERS, input=text)
+    assert plan["files"] == [{"path": "/out", "bytes": 1}, {"path": "a,%20b", "bytes": 1}]
     assert [window["start_s"] for window in plan["windows"]] == [-700, -100]
+    assert plan["servers"]["processes"] == 2
 
 
 def test_servers_that_cannot_be_planned_for_are_refused(iosig: Iosig, tmp_path: Path) -> None:
@@ -155,8 +160,11 @@ def test_servers_that_cannot_be_planned_for_are_refused(iosig: Iosig, tmp_path: 
     storage.write_text(whole.replace('capacity = "17MB"', 'capacity = "0B"'))
     plan = iosig.json("plan", "--trace", trace, "--storage", storage)
     assert all(p["stripe_bytes"][1] == 0 for window in plan["windows"] for p in window["placements"])
-    for wrong in (["--region-size", "0"], ["--window", "0s"], ["--window", "soon"], ["--algorithm", "best"]):
+    for wrong in (["--region-size", "0"], ["--window", "soon"], ["--algorithm", "best"], ["--horizon", "0"]):
         assert iosig("plan", "--trace", trace, "--storage", SERVERS, *wrong, check=2).stderr.startswith("iosig: --")
+    before = trace.read_text()
+    assert "is the input too" in iosig("plan", "--trace", trace, "--storage", SERVERS, "-o", trace, check=2).stderr
+    assert trace.read_text() == before
     assert "--trace is required" in iosig("plan", check=2).stderr
 
 
