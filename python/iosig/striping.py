@@ -39,7 +39,8 @@ while it is used; `moves` has what moves between the windows, if that pays for i
 >>> bool((moved.seconds < moved.home_s).all())
 True
 
-All functions are pure; bad arguments raise ValueError. Sizes are bytes, times seconds, bandwidths bytes per second.
+All functions are pure. Bad arguments raise ValueError, those of another type TypeError. Sizes are bytes, times seconds,
+bandwidths bytes per second.
 """
 
 from __future__ import annotations
@@ -138,7 +139,10 @@ def _requests(
     where = _sizes("offsets", offsets)
     if where.ndim != 1:
         raise ValueError(f"offsets: expected one dimension, got {where.ndim}")
-    kinds = np.asarray(writes, dtype=np.bool_)
+    kinds = np.asarray(writes)
+    if kinds.size and kinds.dtype.kind not in "biu":
+        raise TypeError(f"writes: expected an array of bool, got {kinds.dtype}")
+    kinds = kinds.astype(np.bool_)
     if kinds.ndim == 0:
         kinds = np.broadcast_to(kinds, where.shape)
     return where, _sizes("lengths", lengths, len(where)), np.ascontiguousarray(kinds)
@@ -203,5 +207,5 @@ def select(
     contention: Contention = "spread",
 ) -> Placement:
     """The placement of a file's regions for all requests at once: which regions get the scarce servers."""
-    starts = np.zeros(len(np.asarray(offsets)))
+    starts = np.zeros(np.size(offsets))
     return migrate(servers, starts, offsets, lengths, writes, 1, region_bytes, algorithm, contention)

@@ -70,6 +70,8 @@ def test_bad_arguments_are_refused() -> None:
         striping.cost(servers(), [0, KB], [0, 1], [1])
     with pytest.raises(TypeError, match="lengths: expected an array of whole numbers, got float64"):
         striping.cost(servers(), [0, KB], [0], [1.5])
+    with pytest.raises(TypeError, match="writes: expected an array of bool, got <U4"):
+        striping.cost(servers(), [0, KB], [0], 1, ["read"])
     with pytest.raises(ValueError, match="request 0: ends beyond"):
         striping.search(servers(), [(1 << 63) - 1], 1)
     with pytest.raises(ValueError):
@@ -78,5 +80,7 @@ def test_bad_arguments_are_refused() -> None:
         striping.search(servers(), [0], 1, algorithm="best")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="window_s"):
         striping.migrate(servers(), [0], [0], 1, window_s=0)
+    with pytest.raises(ValueError, match="offsets: expected one dimension, got 0"):
+        striping.select(servers(), 0, 1)
     with pytest.raises(ValueError, match="no request"):
         striping.select(servers(), [], 1)
