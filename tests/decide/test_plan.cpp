@@ -138,6 +138,10 @@ TEST_CASE("plan: the paper's algorithm needs two classes; with one, nothing is w
   one.servers.classes.pop_back();
   one.names.pop_back();
   CHECK(make_plan(input, one, {.algorithm = PlanAlgorithm::paper}).error().kind == ErrorKind::usage);
+  DescribedServers fast_first = unlike_servers({});
+  std::swap(fast_first.servers.classes[0], fast_first.servers.classes[1]);
+  std::swap(fast_first.names[0], fast_first.names[1]);
+  CHECK(make_plan(input, fast_first, {.algorithm = PlanAlgorithm::paper}).error().kind == ErrorKind::usage);
   const Plan plan = make_plan(input, one, {}).value();
   for (const PlannedWindow& window : plan.windows) CHECK(window.seconds <= window.home_s * (1 + 1e-9));
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "iosig/base/text.h"
+#include "iosig/base/units.h"
 #include "iosig/decide/selection.h"
 #include "iosig/decide/striping.h"
 
@@ -43,6 +45,20 @@ PlannedWindow window_of(const PlanInput::Window& window, const std::vector<Regio
 
 // ---- the paper's ---------------------------------------------------------------------------------------------------
 
+/// Refuses a first class that is faster than the second one: all regions would live on the few fast servers.
+Result<void> check_order(const Servers& servers) {
+  const auto seconds = [](const ServerClass& each) {  // a read and a write of a usual stripe
+    constexpr double bytes = 64.0 * KiB;
+    return each.read.startup_s + each.write.startup_s + bytes * (each.read.s_per_byte + each.write.s_per_byte);
+  };
+  if (servers.classes.size() != 2 || seconds(servers.classes[0]) >= seconds(servers.classes[1])) return {};
+  return fail(ErrorKind::usage,
+              "the paper's algorithm takes the first class for the slow servers, and '{}' is faster than '{}': put a "
+              "server of '{}' first in the storage description",
+              printable(servers.classes[0].name), printable(servers.classes[1].name),
+              printable(servers.classes[1].name));
+}
+
 /// The moves of Algorithm 2 between two windows. The layouts are those of the windows.
 std::vector<PlannedMove> moves_of(const PaperMoves& listed, const PlannedWindow& before, const PlannedWindow& after) {
   std::vector<PlannedMove> moves;
@@ -53,6 +69,7 @@ std::vector<PlannedMove> moves_of(const PaperMoves& listed, const PlannedWindow&
 }
 
 Result<Plan> paper_plan(const PlanInput& input, const DescribedServers& described, const PlanOptions& options) {
+  if (auto sound = check_order(described.servers); !sound) return pass_on(sound.error());
   Plan plan = plan_without_windows(input, described, options);
   plan.home = 0;  // the paper's HServers
   const Servers& servers = described.servers;

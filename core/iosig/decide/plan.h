@@ -25,7 +25,7 @@ struct PlanOptions {
 };
 
 /// Fails with `infeasible` if not even the home class has room for all regions, and with `usage` if the paper's
-/// algorithm has not exactly two classes of servers.
+/// algorithm has not exactly two classes of servers, the slow one first.
 [[nodiscard]] Result<Plan> make_plan(const PlanInput& input, const DescribedServers& servers,
                                      const PlanOptions& options);
 
