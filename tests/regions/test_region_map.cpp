@@ -201,3 +201,16 @@ TEST_CASE("region map: other versions, other databases and other files are refus
   CHECK(read_region_map(directory / "none").error().kind == ErrorKind::system);
   CHECK(read_region_map(std::string(directory / ".")).error().kind == ErrorKind::system);
 }
+
+TEST_CASE("region map: the placements of several files are stored together, or none of them") {
+  const Directory directory(fast_directory());
+  std::vector<MappedPlacement> wanted{placement_of(3, 1, "/a"), placement_of(2, 2, "/b")};
+  const std::string path = stored(directory, placement_of(5, 1, "/a"));
+  REQUIRE(store_placements(path, wanted));
+  CHECK(*read_region_map(path) == wanted);
+  auto next = wanted;
+  next[0] = placement_of(9, 9, "/a");
+  next[1].windows[1].back().length_bytes = 0;  // impossible
+  CHECK(store_placements(path, next).error().kind == ErrorKind::bad_input);
+  CHECK(*read_region_map(path) == wanted);
+}

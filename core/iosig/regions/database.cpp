@@ -1,6 +1,7 @@
 #include "iosig/regions/database.h"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include "iosig/base/text.h"
 
@@ -65,6 +66,10 @@ std::string_view Statement::text(int column) const {
 }
 
 Result<Database> Database::open(const std::string& path, Access access) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    return fail(ErrorKind::system, "'{}': is no regular file; expected a region map, or a name that is free",
+                printable(path));
   sqlite3* handle = nullptr;
   const int how = SQLITE_OPEN_READWRITE | (access == Access::write ? SQLITE_OPEN_CREATE : 0);
   const int code = ::sqlite3_open_v2(plain_path(path).c_str(), &handle, how | SQLITE_OPEN_NOMUTEX, nullptr);
@@ -118,6 +123,10 @@ tl::unexpected<Error> Database::failure(int code, std::string_view doing) const 
       return fail(ErrorKind::system,
                   "'{}': is read-only, and it must be written: either now, or to undo what an interrupted writer left; "
                   "run the command once as its owner",
+                  printable(path_));
+    case SQLITE_CANTOPEN:
+      return fail(ErrorKind::system,
+                  "'{}': the region map cannot be opened: there is no such file or directory, or no permission",
                   printable(path_));
     case SQLITE_BUSY:
       return fail(ErrorKind::system, "'{}': another process is writing the region map; try again", printable(path_));
