@@ -175,7 +175,8 @@ class DxtText {
     text_ += fmt::format("# start_time: {}\n# start_time_asci: {:%a %b %e %H:%M:%S %Y}\n", start, fmt::gmtime(start));
     text_ += fmt::format("# end_time: {}\n# end_time_asci: {:%a %b %e %H:%M:%S %Y}\n", end, fmt::gmtime(end));
     text_ += fmt::format("# nprocs: {}\n# run time: {}\n",
-                         ranks > 0 ? ranks : static_cast<std::int64_t>(processes_.size()), end - start + 1);
+                         ranks > 0 && !left_out_.has_numbers ? ranks : static_cast<std::int64_t>(processes_.size()),
+                         end - start + 1);
     text_ += "# metadata: made_by = iosig export\n";
   }
 
