@@ -35,7 +35,8 @@ std::string stripes_words(const Plan& plan, const Stripes& stripes) {
 }
 
 std::string share_text(double part, double whole) {
-  return fmt::format("{:.0f} %", whole > 0 ? 100 * part / whole : 0);
+  const double percent = whole > 0 ? 100 * part / whole : 0;
+  return percent > 0 && percent < 1 ? "under 1 %" : fmt::format("{:.0f} %", percent);
 }
 
 /// "region 7 of /data/x"; without the file if there is only one.
