@@ -80,7 +80,7 @@ def test_bad_arguments_are_refused() -> None:
         striping.search(servers(), [0], 1, algorithm="best")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="window_s"):
         striping.migrate(servers(), [0], [0], 1, window_s=0)
-    with pytest.raises(ValueError, match="offsets: expected one dimension, got 0"):
-        striping.select(servers(), 0, 1)
+    with pytest.raises(ValueError, match="offsets: expected one dimension, got 2"):
+        striping.select(servers(), [[0]], 1)
     with pytest.raises(ValueError, match="no request"):
         striping.select(servers(), [], 1)
