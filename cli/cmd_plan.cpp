@@ -13,11 +13,14 @@
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/decide/plan.h"
+#include "iosig/decide/plan_current.h"
 #include "iosig/format/plan_text.h"
 #include "iosig/model/described_servers.h"
 #include "iosig/regions/planned.h"
 #include "iosig/regions/region_map.h"
+#include "picture_file.h"
 #include "plan_report.h"
+#include "plan_simulation.h"
 #include "plan_source.h"
 #include "storage_source.h"
 
@@ -29,12 +32,13 @@ constexpr std::uint64_t max_plan_bytes = std::uint64_t{4} << 30U;
 
 struct PlanArguments {
   PlanSource source;
-  std::string show, storage, output, map;
+  std::string show, storage, output, map, current;
   std::string algorithm = "ours", regions = "fixed", contention = "spread";
   std::string region_size = "64MB", window = "10min", application;
   std::optional<std::uint32_t> processes, processes_per_node;
   std::uint32_t horizon = 1;
-  bool all = false, dry_run = false, plot = false;
+  bool all = false, dry_run = false;
+  PlotOptions plot;
 };
 
 /// Refuses an output that would replace an input or the other output. Must be called before anything is written.
@@ -43,7 +47,7 @@ Result<void> check_outputs(const PlanArguments& options) {
   if (is_one || is_same_file(options.output, options.map))
     return fail(ErrorKind::usage, "--output and --map both name '{}'", printable(options.map));
   for (const std::string& output : {options.output, options.map})
-    for (const std::string& input : {options.source.trace, options.storage, options.show})
+    for (const std::string& input : {options.source.trace, options.storage, options.show, options.current})
       if (is_same_file(output, input))
         return fail(ErrorKind::usage, "'{}' is the input too; name another file for the output", printable(output));
   return {};
@@ -73,12 +77,29 @@ Result<PlanGranularity> granularity_of(const PlanArguments& options) {
   return PlanGranularity{*window_s, *region_bytes, options.regions == "adaptive"};
 }
 
-Result<Plan> new_plan(const PlanArguments& options, const Console& console) {
-  const auto granularity = granularity_of(options);
+Result<Plan> stored_plan(const std::string& file) {
+  const auto text = read_file(file, max_plan_bytes);
+  if (!text) return pass_on(text.error());
+  return parse_plan(*text, printable(file));
+}
+
+struct MadePlan {
+  Plan plan;
+  std::optional<PlanSimulation> simulation;
+};
+
+Result<MadePlan> new_plan(const PlanArguments& options, const Console& console) {
+  auto granularity = granularity_of(options);
   if (!granularity) return pass_on(granularity.error());
+  std::optional<Plan> current;
+  if (!options.current.empty()) {
+    auto stored = stored_plan(options.current);
+    if (!stored) return pass_on(stored.error());
+    granularity->current = &current.emplace(*std::move(stored));
+  }
   const auto storage = load_storage(options.storage, console);
   if (!storage) return pass_on(storage.error());
-  const auto demand = plan_demand(options.source, *granularity, console);
+  auto demand = plan_demand(options.source, *granularity, console);
   if (!demand) return pass_on(demand.error());
   const std::uint32_t processes = options.processes.value_or(demand->processes);
   const std::uint32_t per_node = std::min(processes, options.processes_per_node.value_or(demand->processes_per_node));
@@ -86,18 +107,22 @@ Result<Plan> new_plan(const PlanArguments& options, const Console& console) {
   if (!servers)
     return fail(servers.error().kind, "{}: {}", storage->file.empty() ? "this machine" : printable(storage->file),
                 servers.error().message);
+  if (current)
+    if (const auto put = put_current(*current, servers->servers, demand->input); !put)
+      return fail(put.error().kind, "'{}': {}", printable(options.current), put.error().message);
   PlanOptions how;
   how.algorithm = options.algorithm == "paper" ? PlanAlgorithm::paper : PlanAlgorithm::ours;
   how.contention = options.contention == "together" ? Contention::together : Contention::spread;
   how.migration.horizon = options.horizon;
   how.application = options.application.empty() ? demand->application : options.application;
-  return make_plan(demand->input, *servers, how);
-}
-
-Result<Plan> stored_plan(const std::string& file) {
-  const auto text = read_file(file, max_plan_bytes);
-  if (!text) return pass_on(text.error());
-  return parse_plan(*text, printable(file));
+  auto plan = make_plan(demand->input, *servers, how);
+  if (!plan) return pass_on(plan.error());
+  MadePlan made{*std::move(plan), {}};
+  if (!options.source.keeps_requests) return made;
+  auto simulation = simulate_plan(made.plan, *demand, how.contention);
+  if (!simulation) return pass_on(simulation.error());
+  made.simulation = *std::move(simulation);
+  return made;
 }
 
 /// Writes the plan and the map, or says what it would write.
@@ -125,18 +150,34 @@ int run_plan(const PlanArguments& options, Console& console) {
         {ErrorKind::usage, "--trace is required: a trace, accesses as text or a pattern; or --show PLAN"});
   if (const auto sound = check_counts(options); !sound) return console.fail(sound.error());
   if (const auto sound = check_outputs(options); !sound) return console.fail(sound.error());
-  const auto plan = options.show.empty() ? new_plan(options, console) : stored_plan(options.show);
-  if (!plan) return console.fail(plan.error());
-  if (const auto written = write(*plan, options, console); !written) return console.fail(written.error());
+  if (!options.show.empty() && (options.source.keeps_requests || !options.current.empty()))
+    return console.fail({ErrorKind::usage, "--simulate and --current need --trace: a plan does not keep the requests"});
+  if (!options.current.empty() && !options.map.empty())
+    return console.fail(
+        {ErrorKind::usage, "--map cannot continue a map: leave out --current, or write the plan with -o instead"});
+  if (auto can = check_picture(options.plot, console.json); !can) return console.fail(can.error());
+  const auto made = options.show.empty() ? new_plan(options, console) : stored_plan(options.show).map([](Plan&& plan) {
+    return MadePlan{std::move(plan), {}};
+  });
+  if (!made) return console.fail(made.error());
+  const Plan& plan = made->plan;
+  if (const auto written = write(plan, options, console); !written) return console.fail(written.error());
+  if (!options.plot.picture.empty()) return draw_picture_file(options.plot, "plan", plan_text(plan), {}, console);
   if (console.json) {
-    console.say_json(plan_schema, plan_json(*plan));
+    nlohmann::ordered_json document = plan_json(plan);
+    if (made->simulation) document["simulation"] = simulation_json(*made->simulation);
+    console.say_json(plan_schema, document);
     return yes;
   }
   constexpr std::size_t frame = 10, usual_columns = 80;
   const Screen screen = screen_of(STDOUT_FILENO);
   const std::size_t columns = screen.columns == SIZE_MAX ? usual_columns : std::max(2 * frame, screen.columns);
-  console.say(options.plot ? plan_picture(*plan, columns - frame)
-                           : plan_words(*plan, options.all ? SIZE_MAX : listed_regions));
+  console.say(options.plot.is_wanted ? plan_picture(plan, columns - frame)
+                                     : plan_words(plan, options.all ? SIZE_MAX : listed_regions));
+  if (made->simulation) {
+    console.say(simulation_title(*made->simulation));
+    console.say(simulation_table(plan, *made->simulation));
+  }
   return yes;
 }
 
@@ -150,6 +191,9 @@ void add_input_options(Verb verb, PlanArguments& options) {
       .type_name("PLAN")
       .excludes(trace);
   add_storage_option(verb, options.storage);
+  verb.add_option("--current", options.current,
+                  "the plan whose last window is in place: moves count from it, and its regions take room")
+      .type_name("PLAN");
   verb.add_option("--files", options.source.files, "only files whose name (or path, if GLOB has a slash) matches")
       .type_name("GLOB");
   verb.add_option("--layer", options.source.layer, "of traces: mpi-io, stdio or posix")
@@ -193,7 +237,9 @@ void add_plan(Verb app, Action& action) {
       .type_name("N")
       .shows_default();
   verb.add_flag("--all", options->all, fmt::format("list all regions, not {} of each window", listed_regions));
-  verb.add_flag("--plot", options->plot, "draw how much each region is used and where it lies, a row for each window");
+  verb.add_flag("--simulate", options->source.keeps_requests,
+                "also simulate the requests, by the plan and with stripes of 64 KB over all servers (or as CURRENT)");
+  add_plot_option(verb, options->plot, "draw how much each region is used and where it lies, a row for each window");
   verb.footer(
       "Changes nothing but PLAN and FILE. The servers are the [[server]]s of the storage description.\n"
       "Example: iosig plan --trace job.trace --storage servers.toml -o job.plan");

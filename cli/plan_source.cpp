@@ -22,10 +22,11 @@ namespace {
 /// The processes that made requests. If some have a rank, only these are the run: a launcher such as mpirun is not.
 class Processes {
  public:
-  void add(const std::string& process, const std::string& host, bool has_rank) {
+  /// Returns the number of the process, from 0 on.
+  std::uint32_t add(const std::string& process, const std::string& host, bool has_rank) {
     Set& set = has_rank ? ranked_ : others_;
-    set.processes.insert(process);
     if (!host.empty()) set.hosts.insert(host);
+    return set.processes.try_emplace(process, next_).second ? next_++ : set.processes.at(process);
   }
   void set(PlanDemand& demand) const {
     const Set& set = ranked_.processes.empty() ? others_ : ranked_;
@@ -38,9 +39,11 @@ class Processes {
 
  private:
   struct Set {
-    std::set<std::string> processes, hosts;
+    std::map<std::string, std::uint32_t> processes;
+    std::set<std::string> hosts;
   };
   Set ranked_, others_;
+  std::uint32_t next_ = 0;
 };
 
 bool is_wanted(const PlanSource& source, bool is_write) { return is_write ? !source.reads : !source.writes; }
@@ -74,6 +77,8 @@ Result<PlanDemand> from_trace(const PlanSource& source, const PlanGranularity& g
   note_faults(*opened, console);
   PlanCollector collector;
   RequestCounts requests;
+  Processes processes;
+  std::map<const trace::Process*, std::uint32_t> numbers;
   std::vector<Error> faults;
   std::uint64_t left_out = 0;
   const auto take = [&](const trace::Access& access) -> Result<void> {
@@ -84,10 +89,15 @@ Result<PlanDemand> from_trace(const PlanSource& source, const PlanGranularity& g
       ++left_out;
       return {};
     }
-    ++requests[access.process];
+    const trace::Process& process = *access.process;
+    ++requests[&process];
+    const auto [number, is_new] = numbers.try_emplace(&process, 0);
+    if (is_new)
+      number->second = processes.add(process.rank ? fmt::format("{}", *process.rank) : fmt::format("{}", process.key),
+                                     process.host, process.rank.has_value());
     return collector.add(
         access.path, {static_cast<std::uint64_t>(access.offset), static_cast<std::uint64_t>(access.result), is_write,
-                      static_cast<double>(access.start_ns) / 1e9});
+                      static_cast<double>(access.start_ns) / 1e9, number->second});
   };
   if (const auto read = opened->for_each(take, *selection, faults); !read) return pass_on(read.error());
   note_faults(faults, console);
@@ -98,10 +108,7 @@ Result<PlanDemand> from_trace(const PlanSource& source, const PlanGranularity& g
   if (!input) return fail(input.error().kind, "{}: {}", shown_name(source.trace), input.error().message);
   PlanDemand demand;
   demand.application = application_of(requests);
-  Processes processes;
-  for (const auto& [process, count] : requests)
-    processes.add(process->rank ? fmt::format("{}", *process->rank) : fmt::format("{}", process->key), process->host,
-                  process->rank.has_value());
+  if (source.keeps_requests) demand.requests = collector.requests_of(*input);
   demand.input = *std::move(input);
   processes.set(demand);
   return demand;
@@ -110,9 +117,7 @@ Result<PlanDemand> from_trace(const PlanSource& source, const PlanGranularity& g
 Result<PlanDemand> from_pattern(const PlanSource& source, const PlanGranularity& granularity, const std::string& text) {
   auto pattern = pattern_from_text(text, shown_name(source.trace));
   if (!pattern) return pass_on(pattern.error());
-  if (granularity.is_adaptive)
-    return fail(ErrorKind::usage, "--regions adaptive: a pattern tells only regions of fixed size; use a trace");
-  auto input = plan_input(base_name(source.trace), *pattern, source.writes, granularity.region_bytes);
+  auto input = plan_input(base_name(source.trace), *pattern, source.writes, granularity);
   if (!input) return fail(input.error().kind, "{}: {}", shown_name(source.trace), input.error().message);
   return PlanDemand{*std::move(input)};
 }
@@ -163,14 +168,16 @@ Result<PlanDemand> from_file(const PlanSource& source, const PlanGranularity& gr
     if (is_of_system(line.path) || (!line.layer.empty() && line.layer != source.layer)) return {};
     if (line.path.empty()) line.path = unnamed;
     if (!source.files.empty() && !trace::matches_file(source.files, line.path)) return {};
-    processes.add(line.process, line.host, line.has_rank);
+    line.request.process = processes.add(line.process, line.host, line.has_rank);
     return collector.add(line.path, line.request);
   });
   if (const auto read = for_each_part(source.trace, std::ref(parts)); !read) return pass_on(read.error());
   if (parts.pattern() != nullptr) return from_pattern(source, granularity, *parts.pattern());
   auto input = collector.finish(granularity);
   if (!input) return fail(input.error().kind, "{}: {}", shown_name(source.trace), input.error().message);
-  PlanDemand demand{*std::move(input)};
+  PlanDemand demand;
+  if (source.keeps_requests) demand.requests = collector.requests_of(*input);
+  demand.input = *std::move(input);
   processes.set(demand);
   return demand;
 }

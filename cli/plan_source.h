@@ -15,12 +15,15 @@ struct PlanSource {
   std::string layer = "posix";  ///< of traces
   std::string files;            ///< glob
   bool reads = false, writes = false;
+  bool keeps_requests = false;  ///< for PlanDemand::requests
 };
 
 struct PlanDemand {
   PlanInput input;
   std::uint32_t processes = 1, processes_per_node = 1;  ///< as far as the source tells
   std::string application = {};                         ///< the program's name; "": not known
+  /// By window, cut at the regions; empty if the source is a pattern, or they are not wanted.
+  std::vector<std::vector<RegionRequest>> requests = {};
 };
 
 /// Reads the source. Notes what is missing or left out. Fails as its readers do, and with `infeasible` if nothing is

@@ -14,6 +14,8 @@
 #include "iosig/decide/plan.h"
 #include "iosig/decide/striping.h"
 #include "iosig/format/plan_text.h"
+#include "iosig/simulate/accesses.h"
+#include "iosig/simulate/striped.h"
 #include "raise.h"
 
 namespace nb = nanobind;
@@ -24,6 +26,7 @@ namespace {
 
 using Counts = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Times = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using StripesOfRegions = nb::ndarray<const std::uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Flags = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class Number>
@@ -157,6 +160,44 @@ nb::dict plan_regions(const Servers& servers, const Times& starts, const Counts&
   return plan_dict(value_or_raise(std::move(plan)));
 }
 
+/// Seconds, sum of the requests' latencies, and for each server the busy time of its disk and of its link.
+nb::tuple simulate_requests(const Servers& servers, const StripesOfRegions& stripes, const Counts& processes,
+                            const Counts& offsets, const Counts& lengths, const Flags& writes,
+                            std::uint64_t region_bytes) {
+  if (stripes.shape(1) != servers.classes.size() || processes.shape(0) != offsets.shape(0))
+    raise_python(PyExc_ValueError,
+                 fmt::format("stripes of {} classes and {} processes: expected {} and {}", stripes.shape(1),
+                             processes.shape(0), servers.classes.size(), offsets.shape(0)));
+  std::vector<Stripes> regions;
+  for (std::size_t n = 0; n < stripes.shape(0); ++n) {
+    const std::uint64_t* const row = stripes.data() + n * stripes.shape(1);
+    if (const auto sound = checked(regions.emplace_back(row, row + stripes.shape(1)), servers); !sound)
+      raise_python(PyExc_ValueError, fmt::format("region {}: {}", n, sound.error().message));
+  }
+  const auto requests = requests_of(offsets, lengths, writes, nullptr);
+  auto simulated = [&]() -> Result<simulate::Totals> {
+    const nb::gil_scoped_release others_may_run;
+    std::vector<simulate::Access> accesses;
+    for (std::size_t n = 0; n < requests.size(); ++n)
+      accesses.push_back({static_cast<std::uint32_t>(std::min<std::uint64_t>(processes(n), UINT32_MAX)),
+                          requests[n].offset, requests[n].length, requests[n].is_write});
+    const auto hardware = simulate::system_of(servers);
+    if (!hardware) return pass_on(hardware.error());
+    simulate::Placement placement = simulate::placement_of(servers, std::vector<std::vector<Stripes>>(1, regions));
+    const simulate::PlacedFile file{region_bytes, std::move(placement.layouts), std::move(placement.layout_of.front())};
+    return simulate::run(*hardware, accesses, file, servers.processes_per_node);
+  }();
+  const simulate::Totals totals = value_or_raise(std::move(simulated));
+  std::vector<double> disk_s, link_s;
+  for (const simulate::ServerTotals& each : totals.servers) {
+    disk_s.push_back(each.disk_s);
+    link_s.push_back(each.link_s);
+  }
+  const std::size_t count = totals.servers.size();
+  return nb::make_tuple(totals.end_s, totals.latency_s, array_of(std::move(disk_s), {count}),
+                        array_of(std::move(link_s), {count}));
+}
+
 }  // namespace
 
 void bind_striping(nb::module_& module) {
@@ -166,6 +207,8 @@ void bind_striping(nb::module_& module) {
   module.def("search_stripes", search_stripes, "servers"_a, "offsets"_a, "lengths"_a, "writes"_a, "algorithm"_a);
   module.def("plan_regions", plan_regions, "servers"_a, "starts"_a, "offsets"_a, "lengths"_a, "writes"_a, "window_s"_a,
              "region_bytes"_a, "algorithm"_a, "is_together"_a);
+  module.def("simulate_requests", simulate_requests, "servers"_a, "stripes"_a, "processes"_a, "offsets"_a, "lengths"_a,
+             "writes"_a, "region_bytes"_a);
 }
 
 }  // namespace iosig::python

@@ -282,3 +282,12 @@ def plan_regions(
     algorithm: str,
     is_together: bool,
 ) -> dict[str, npt.NDArray[Any]]: ...
+def simulate_requests(
+    servers: StripeServers,
+    stripes: Sizes,
+    processes: Sizes,
+    offsets: Sizes,
+    lengths: Sizes,
+    writes: npt.NDArray[np.bool_],
+    region_bytes: int,
+) -> tuple[float, float, npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...

@@ -10,7 +10,7 @@ import typer
 from matplotlib.figure import Figure
 
 import iosig
-from iosig import command, figures, panels, query_picture, tables
+from iosig import command, figures, panels, plan_picture, query_picture, tables
 from iosig.access_panel import access_panel, sampled_accesses
 from iosig.patterns import Pattern
 
@@ -114,6 +114,23 @@ def query(
         figures.write_picture(output, figure, title)
     else:
         figures.write_page(output, query_picture.explore_answer(told), title)
+    show([output])
+
+
+@app.command(epilog="e.g. iosig plan --show job.plan --plot job.html")
+def plan(
+    answer: Annotated[str, typer.Argument(metavar="PLAN", help="A plan of `iosig plan`; - for stdin.")],
+    output: Annotated[Path, typer.Option(help="A .png or .html.")],
+) -> None:
+    """What `iosig plan --plot FILE` draws."""
+    told = plan_picture.read_plan(sys.stdin.read() if answer == "-" else Path(answer).read_text())
+    title = "iosig plan: " + ", ".join(file["path"] for file in told["files"][:3])
+    if output.suffix == ".png":
+        figure = new_figure()
+        plan_picture.plot_plan(figure.subplots(2, sharex=True), told)
+        figures.write_picture(output, figure, title)
+    else:
+        figures.write_page(output, plan_picture.explore_plan(told), title)
     show([output])
 
 

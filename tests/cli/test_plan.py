@@ -51,9 +51,14 @@ def test_a_plan_and_its_map_are_written_and_explained_again(iosig: Iosig, tmp_pa
     trace, plan, table = accesses(tmp_path / "a.csv"), tmp_path / "a.plan", tmp_path / "a.map"
     first = iosig("plan", "--trace", trace, "--storage", SERVERS, "-o", plan, "--map", table, "--dry-run")
     assert "would write" in first.stderr and not plan.exists() and not table.exists()
-    done = iosig("plan", "--trace", trace, "--storage", SERVERS, "-o", plan, "--map", table, "--application", "sim")
-    assert done.stderr.count("wrote") == 2 and done.stdout == first.stdout
-    assert iosig("plan", "--show", plan).stdout == done.stdout
+    how = ["--map", table, "--application", "sim", "--simulate"]
+    done = iosig("plan", "--trace", trace, "--storage", SERVERS, "-o", plan, *how)
+    explained, simulated = done.stdout.split("simulated, and with ")
+    assert done.stderr.count("wrote") == 2 and explained == first.stdout
+    rows = [line.split("  ")[-1] for line in simulated.splitlines()[2:]]
+    assert [float(gain.rstrip(" %")) > 100 for gain in rows] == [True, True, True]  # two windows, all
+    assert iosig("plan", "--show", plan).stdout == explained
+    assert "need --trace" in iosig("plan", "--show", plan, "--simulate", check=2).stderr
     assert len(iosig("plan", "--show", plan, "--plot").stdout.splitlines()) == 4
 
     document = json.loads(plan.read_text())
@@ -64,6 +69,13 @@ def test_a_plan_and_its_map_are_written_and_explained_again(iosig: Iosig, tmp_pa
     assert [row[0] for row in rows] == 2 * [n * REGION for n in range(16)]
     moved = {move["region"] for move in document["windows"][1]["moves"]}
     assert {n for n in range(16) if rows[16 + n][1] == b"r%d-w1" % n} == moved
+
+    again = iosig.json("plan", "--trace", trace, "--storage", SERVERS, "--current", plan, "--simulate")
+    assert again["simulation"]["baseline"] == "current"
+    before = document["windows"][1]["placements"]
+    assert all(move["from"] == before[move["region"]]["stripe_bytes"] for move in again["windows"][0]["moves"])
+    refused = iosig("plan", "--trace", trace, "--storage", SERVERS, "--current", plan, "--map", table, check=2).stderr
+    assert "cannot continue a map" in refused
 
     plan.write_text(plan.read_text().replace('"sim"', '"sin"'))
     assert "checksum: does not agree" in iosig("plan", "--show", plan, check=3).stderr
@@ -107,7 +119,11 @@ def test_patterns_count_by_their_loops(iosig: Iosig, tmp_path: Path) -> None:
     one_by_one = iosig.json("plan", "--trace", numbers, *how)
     requests = [[p["requests"] for p in plan["windows"][0]["placements"]] for plan in (by_loops, one_by_one)]
     assert requests[0] == requests[1] == 19 * [256] + [136]
-    assert iosig("plan", "--trace", pattern, *how, "--regions", "adaptive", check=2).stderr.count("trace") == 1
+    again = iosig.json("plan", "--trace", pattern, *how, "--simulate", "--regions", "adaptive")
+    assert [region["length_bytes"] for region in again["regions"]] == 20 * [1 << 20]
+    simulation = again["simulation"]
+    assert (simulation["requests"], simulation["baseline"]) == ("drawn", "default")
+    assert simulation["windows"][0]["bytes"] == 5000 * 4096
 
 
 @pytest.mark.parametrize(

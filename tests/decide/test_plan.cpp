@@ -3,6 +3,7 @@
 
 #include "iosig/base/units.h"
 #include "iosig/decide/plan.h"
+#include "iosig/decide/plan_current.h"
 #include "iosig/model/pattern_builder.h"
 
 using namespace iosig;
@@ -58,6 +59,69 @@ TEST_CASE("plan input: each request is in its window and region, also before tim
   CHECK(input.windows[3].regions[0].groups.empty());
 }
 
+TEST_CASE("plan input: the requests of a window are those of its regions, cut where a region ends") {
+  PlanCollector collector;
+  REQUIRE(collector.add("/b", {64 * MiB - 10, 30, true, 5, 1}));
+  REQUIRE(collector.add("/b", {7, 1, false, 12, 0}));
+  REQUIRE(collector.add("/a", {0, 4096, false, 4, 0}));
+  const PlanInput input = collector.finish({.window_s = 10}).value();
+  const auto requests = collector.requests_of(input);
+  REQUIRE(requests.size() == 1);  // from 4 s on
+  CHECK(requests[0] ==
+        std::vector<RegionRequest>{
+            {0, 0, 0, 4096, false}, {1, 1, 64 * MiB - 10, 10, true}, {1, 2, 0, 20, true}, {0, 1, 7, 1, false}});
+}
+
+TEST_CASE("plan: from a layout in place, moves that bring too little are not made") {
+  const DescribedServers servers = unlike_servers(17 * MiB);
+  PlanInput input = moving_spot(2000);
+  const Plan before = make_plan(input, servers, {}).value();
+  for (const PlanAlgorithm algorithm : {PlanAlgorithm::ours, PlanAlgorithm::paper}) {
+    CAPTURE(static_cast<int>(algorithm));
+    REQUIRE(put_current(before, servers.servers, input).has_value());
+    const Plan again = make_plan(input, servers, {.algorithm = algorithm}).value();
+    REQUIRE(!again.windows[0].moves.empty());  // region 11 is in place, region 3 is hot
+    for (const PlannedMove& move : again.windows[0].moves) {
+      CHECK(move.from == before.windows[1].placements[move.region].stripe_bytes);
+      CHECK(move.to == again.windows[0].placements[move.region].stripe_bytes);
+    }
+  }
+  PlanInput little = moving_spot(5);
+  REQUIRE(put_current(before, servers.servers, little).has_value());
+  const Plan still = make_plan(little, servers, {}).value();
+  CHECK(still.windows[0].moves.empty());
+  CHECK(still.windows[0].placements[11].stripe_bytes == before.windows[1].placements[11].stripe_bytes);
+}
+
+TEST_CASE("plan: files keep the regions that they have, and take room also if no request uses them") {
+  const DescribedServers servers = unlike_servers(17 * MiB);
+  const Plan before = make_plan(moving_spot(2000), servers, {}).value();
+  PlanCollector collector;
+  for (int n = 0; n < 100; ++n) {
+    REQUIRE(collector.add("/data/field", {1025 * MiB, 4096, false, 0}));  // has grown
+    REQUIRE(collector.add("/data/new", {static_cast<std::uint64_t>(n) * MiB / 2, MiB / 2, false, 0}));
+  }
+  PlanInput input = collector.finish({.current = &before}).value();
+  REQUIRE(put_current(before, servers.servers, input).has_value());
+  REQUIRE(before.regions[15].length_bytes < 64 * MiB);
+  REQUIRE(input.regions.size() == 16 + 1 + 1);
+  CHECK(input.regions[15].length_bytes == 64 * MiB);
+  CHECK(input.regions[16] == PlannedRegion{0, 16, 1024 * MiB, MiB + 4096});
+  CHECK(input.current[11] == before.windows[1].placements[11].stripe_bytes);
+  CHECK(input.current[16].empty());
+
+  PlanCollector others;
+  REQUIRE(others.add("/data/other", {0, 4096, false, 0}));
+  PlanInput idle = others.finish({.current = &before}).value();
+  REQUIRE(put_current(before, servers.servers, idle).has_value());
+  CHECK(idle.files.size() == 2);
+  CHECK(idle.regions.size() == 17);
+  CHECK(checked(make_plan(idle, servers, {}).value()).has_value());
+  DescribedServers fewer = servers;
+  fewer.servers.classes[1].count = 3;
+  CHECK(put_current(before, fewer.servers, idle).error().kind == ErrorKind::usage);
+}
+
 TEST_CASE("plan input: impossible requests, none at all, and too many windows are refused") {
   PlanCollector collector;
   CHECK(collector.add("/a", {max_bytes, 1, false, 0}).error().kind == ErrorKind::bad_input);
@@ -95,13 +159,32 @@ TEST_CASE("plan input: a thousand million accesses of a pattern are counted by i
   pattern.kinds[0] = Column::logical;
   pattern.kinds[1] = Column::length;
   REQUIRE(checked(pattern).has_value());
-  const PlanInput input = plan_input("x", pattern, true, GiB).value();
+  const PlanInput input = plan_input("x", pattern, true, {.region_bytes = GiB}).value();
   REQUIRE(input.windows.size() == 1);
   CHECK(requests_of(input.windows[0].regions) == count);  // no region cuts one
   CHECK(input.regions.size() == 3815);                    // 4.096e12 bytes by 2^30, rounded up
   CHECK(input.windows[0].regions[7].groups.front().is_write);
-  CHECK(plan_input("x", pattern, true, MiB).error().kind == ErrorKind::usage);  // 3906250 regions: more than 2^20
-  CHECK(plan_input("x", pattern, true, 4 * MiB).value().regions.size() == 976'563);
+  CHECK(plan_input("x", pattern, true, {.region_bytes = MiB}).error().kind ==
+        ErrorKind::usage);  // 3906250 regions: more than 2^20
+  CHECK(plan_input("x", pattern, true, {.region_bytes = 4 * MiB}).value().regions.size() == 976'563);
+}
+
+TEST_CASE("plan input: regions of a pattern are cut where its accesses change") {
+  constexpr std::int64_t small = 4096, large = 1 << 20;
+  PatternBuilder builder(2, {-1, -1, -1, -1, -1, -1, -1, -1});
+  const Node nodes[] = {{true, 2, 0}, {false, 2, 1}};
+  const std::int64_t first[] = {5 * 256, 0, small, small, 0};  // 5 MB in pieces of 4 KB, then 20 MB in pieces of 1 MB
+  builder.add_nest(nodes, first, 5 * 256);
+  const std::int64_t second[] = {20, 5 << 20, large, large, 0};
+  builder.add_nest(nodes, second, 20);
+  Pattern pattern = builder.finish();
+  pattern.kinds[0] = Column::logical;
+  pattern.kinds[1] = Column::length;
+  REQUIRE(checked(pattern).has_value());
+  const PlanInput input = plan_input("x", pattern, false, {.is_adaptive = true}).value();
+  REQUIRE(input.regions.size() == 2);
+  CHECK(input.regions[1] == PlannedRegion{0, 1, 5 * MiB, 20 * MiB});
+  CHECK(requests_of(input.windows[0].regions) == 5 * 256 + 20);
 }
 
 TEST_CASE("plan: the hot region is on the fast servers while it is hot, and capacity is kept") {

@@ -84,3 +84,18 @@ def test_bad_arguments_are_refused() -> None:
         striping.select(servers(), [[0]], 1)
     with pytest.raises(ValueError, match="no request"):
         striping.select(servers(), [], 1)
+
+
+def test_a_simulation_is_the_closed_form_of_one_request_and_refuses_what_does_not_fit() -> None:
+    one = striping.simulate(servers(), [64 * KB, 0], [0], 64 * KB)
+    assert np.isclose(one.seconds, 1e-4 + 8e-3 + 64 * KB / 100e6 + 64 * KB / 117e6)
+    assert (
+        one.latency_s == one.seconds and np.isclose(one.disk_s[0], 8e-3 + 64 * KB / 100e6) and one.disk_s.shape == (16,)
+    )
+    rows = [[64 * KB, 0], [0, 64 * KB]]  # the second region is on the SSDs
+    two = striping.simulate(servers(), rows, [64 * MB], 64 * KB, writes=True)
+    assert np.isclose(two.seconds, 1e-4 + 1.5e-4 + 64 * KB / 180e6 + 64 * KB / 117e6)
+    with pytest.raises(ValueError, match="in the 2 regions"):
+        striping.simulate(servers(), rows, [128 * MB], 1)
+    with pytest.raises(ValueError, match="expected 2 and 1"):
+        striping.simulate(servers(), [64 * KB], [0], 1)

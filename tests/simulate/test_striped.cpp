@@ -3,6 +3,7 @@
 
 #include "iosig/cost/striping.h"
 #include "iosig/simulate/accesses.h"
+#include "iosig/simulate/plan.h"
 #include "iosig/simulate/striped.h"
 
 using namespace iosig;
@@ -107,4 +108,71 @@ TEST_CASE("accesses: what lies outside the file or has no process is refused wit
   CHECK(!simulate::run(*hardware, Accesses{{1U << 20, 0, 1}}, file));
   CHECK(!simulate::run(*hardware, Accesses{}, file));
   CHECK(!simulate::run(*hardware, Accesses{{0, 0, 1}}, file, 0));
+}
+
+namespace {
+
+/// Two regions of 1 MB in one window: the first on the disks, the second on flash.
+Plan plan_of_two_regions() {
+  Plan plan;
+  plan.servers = servers_3_2();
+  plan.server_names = {{"h", "h", "h"}, {"s", "s"}};
+  plan.files = {{"/data/x", 2'000'000}};
+  plan.regions = {{0, 0, 0, 1'000'000}, {0, 1, 1'000'000, 1'000'000}};
+  plan.windows = {{.end_s = 1, .placements = {{{100 * KB, 0}, 1}, {{0, 200 * KB}, 1}}}};
+  REQUIRE(checked(plan).has_value());
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("simulated plan: a request takes what its servers take, by the plan and by the baseline") {
+  const Plan plan = plan_of_two_regions();
+  const std::vector<simulate::WindowRequests> requests{{{{0, 1, 0, 100 * KB, false}}, 3.0}};
+  const std::vector<Stripes> baseline(2, Stripes{100 * KB, 0});
+  const auto run = simulate::run(plan, requests, baseline);
+  REQUIRE_MESSAGE(run.has_value(), run.error().message);
+  REQUIRE(run->size() == 1);
+  // Latency, start-up, disk, link; each stands for three.
+  CHECK(run->front().seconds == doctest::Approx(3 * (0.0001 + 0.001 + 1e5 * 5e-9 + 1e5 * 1e-8)));
+  CHECK(run->front().baseline_s == doctest::Approx(3 * (0.0001 + 0.010 + 1e5 * 1e-8 + 1e5 * 1e-8)));
+  CHECK(run->front().bytes == 3e5);
+  CHECK(!simulate::run(plan, std::vector<simulate::WindowRequests>{{{{0, 1, 999'999, 2, false}}, 1.0}}, baseline));
+  CHECK(!simulate::run(plan, std::vector<simulate::WindowRequests>{{{{0, 2, 0, 1, false}}, 1.0}}, baseline));
+  CHECK(!simulate::run(plan, {}, baseline));
+}
+
+TEST_CASE("simulated plan: drawn requests are those of the groups, each once, or evenly many of each") {
+  Region busy{.offset = 0, .length = 1'000'000, .groups = {{.length = 1000, .stride = 1000, .count = 900}}};
+  Region quiet{
+      .offset = 1'000'000,
+      .length = 1'000'000,
+      .groups = {{.offset = 4, .length = 8, .stride = 16, .count = 100, .is_write = true, .is_scattered = true}}};
+  const std::vector<Region> regions{busy, quiet};
+  auto all = simulate::drawn_requests(regions, 4, Contention::spread, 1000);
+  CHECK(all.times == 1);
+  REQUIRE(all.requests.size() == 1000);
+  CHECK(std::ranges::count(all.requests, 3U, &RegionRequest::process) == 250);
+  std::erase_if(all.requests, [](const RegionRequest& each) {
+    return each.region == 1 && each.is_write && each.length == 8 && each.offset % 16 == 4 && each.offset < 1'000'000;
+  });
+  std::ranges::sort(all.requests, {}, &RegionRequest::offset);
+  REQUIRE(all.requests.size() == 900);
+  for (std::uint64_t n = 0; n < 900; ++n) CHECK(all.requests[n].offset == n * 1000);
+
+  const auto some = simulate::drawn_requests(regions, 4, Contention::together, 100);
+  CHECK(some.times == 10);
+  CHECK(std::ranges::count(some.requests, 0U, &RegionRequest::region) == 90);
+  CHECK(std::ranges::is_sorted(some.requests, {}, &RegionRequest::region));
+  CHECK(simulate::drawn_requests({}, 4, Contention::spread).requests.empty());
+}
+
+TEST_CASE("simulated plan: usual stripes fill a class that is too small for all, and no more") {
+  Plan plan = plan_of_two_regions();
+  plan.servers.classes[1].capacity_bytes = 300 * KB;  // one region has 1 MB / 5 on each server
+  const auto stripes = simulate::usual_stripes(plan);
+  CHECK(std::ranges::count(stripes, Stripes{65536, 65536}) == 1);
+  CHECK(std::ranges::count(stripes, Stripes{65536, 0}) == 1);
+  plan.servers.classes[1].capacity_bytes.reset();
+  CHECK(std::ranges::count(simulate::usual_stripes(plan), Stripes{65536, 65536}) == 2);
 }

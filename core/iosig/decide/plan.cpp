@@ -60,12 +60,19 @@ Result<void> check_order(const Servers& servers) {
 }
 
 /// The moves of Algorithm 2 between two windows. The layouts are those of the windows.
-std::vector<PlannedMove> moves_of(const PaperMoves& listed, const PlannedWindow& before, const PlannedWindow& after) {
+std::vector<PlannedMove> moves_of(const PaperMoves& listed, std::span<const Stripes> before,
+                                  std::span<const Stripes> after) {
   std::vector<PlannedMove> moves;
   for (const auto* const list : {&listed.out, &listed.in})
     for (const std::uint32_t region : *list)
-      moves.push_back({region, before.placements[region].stripe_bytes, after.placements[region].stripe_bytes});
+      if (!before[region].empty()) moves.push_back({region, before[region], after[region]});
   return moves;
+}
+
+std::vector<Stripes> stripes_of(const PlannedWindow& window) {
+  std::vector<Stripes> stripes;
+  for (const RegionPlacement& each : window.placements) stripes.push_back(each.stripe_bytes);
+  return stripes;
 }
 
 Result<Plan> paper_plan(const PlanInput& input, const DescribedServers& described, const PlanOptions& options) {
@@ -73,7 +80,11 @@ Result<Plan> paper_plan(const PlanInput& input, const DescribedServers& describe
   Plan plan = plan_without_windows(input, described, options);
   plan.home = 0;  // the paper's HServers
   const Servers& servers = described.servers;
-  std::vector<std::vector<bool>> is_hybrid;
+  std::vector<std::vector<bool>> is_hybrid;  // of what is in place, then of the windows
+  if (!input.current.empty()) {
+    std::vector<bool>& hybrid = is_hybrid.emplace_back();
+    for (const Stripes& stripes : input.current) hybrid.push_back(stripes.size() > 1 && stripes[1] > 0);
+  }
   for (const PlanInput::Window& window : input.windows) {
     const auto stripes = paper_stripes(window.regions, servers, {.threads = options.threads});
     if (!stripes) return pass_on(stripes.error());
@@ -86,9 +97,13 @@ Result<Plan> paper_plan(const PlanInput& input, const DescribedServers& describe
     for (const std::uint32_t option : selection.option) hybrid.push_back(option != 0);
   }
   const auto listed = paper_migration(is_hybrid);
-  for (std::size_t n = 1; n < plan.windows.size(); ++n) {
+  const std::size_t first = input.current.empty() ? 1 : 0;  // with moves
+  std::vector<Stripes> before = input.current.empty() ? stripes_of(plan.windows[0]) : input.current;
+  for (std::size_t n = first; n < plan.windows.size(); ++n) {
     PlannedWindow& window = plan.windows[n];
-    window.moves = moves_of(listed[n], plan.windows[n - 1], window);
+    std::vector<Stripes> after = stripes_of(window);
+    window.moves = moves_of(listed[n + 1 - first], before, after);
+    before = std::move(after);
     std::vector<Load> copies;
     for (const PlannedMove& move : window.moves)
       copies.push_back(copy_load(servers, move.from, move.to, plan.regions[move.region].length_bytes));
@@ -105,6 +120,27 @@ double home_seconds(const std::vector<RegionOptions>& regions, const Servers& se
   return loaded_seconds(servers, loads, contention);
 }
 
+/// Returns the options in place, which it adds where they are missing: the same to all windows. Regions that do not
+/// exist yet count as lying on the home class.
+std::vector<std::uint32_t> options_in_place(std::span<const Stripes> current,
+                                            std::span<const std::vector<Region>> regions, const Servers& servers,
+                                            std::vector<std::vector<RegionOptions>>& windows) {
+  std::vector<std::uint32_t> in_place;
+  for (std::size_t n = 0; n < current.size(); ++n) {
+    const auto& options = windows.front()[n].options;
+    const auto known = std::ranges::find(options, current[n], &LayoutOption::stripes);
+    in_place.push_back(current[n].empty() ? 0 : static_cast<std::uint32_t>(known - options.begin()));
+    if (current[n].empty() || known != options.end()) continue;
+    for (std::size_t window = 0; window < windows.size(); ++window) {
+      LayoutOption added{current[n], load_of(servers, current[n], regions[window][n].groups),
+                         bytes_on_classes(servers, current[n], regions[window][n].length)};
+      added.seconds = busiest_s(servers, added.load);
+      windows[window][n].options.push_back(std::move(added));
+    }
+  }
+  return in_place;
+}
+
 Result<Plan> our_plan(const PlanInput& input, const DescribedServers& described, const PlanOptions& options) {
   Plan plan = plan_without_windows(input, described, options);
   const Servers& servers = described.servers;
@@ -112,8 +148,9 @@ Result<Plan> our_plan(const PlanInput& input, const DescribedServers& described,
   for (const PlanInput::Window& window : input.windows) regions.push_back(window.regions);
   std::vector<std::uint64_t> lengths;
   for (const PlannedRegion& each : input.regions) lengths.push_back(each.length_bytes);
-  const auto windows = same_options(regions, servers, {}, options.threads);
-  const auto planned = plan_migration(windows, lengths, servers, options.contention, {}, options.migration);
+  auto windows = same_options(regions, servers, {}, options.threads);
+  const auto in_place = options_in_place(input.current, regions, servers, windows);
+  const auto planned = plan_migration(windows, lengths, servers, options.contention, in_place, options.migration);
   if (!planned) return pass_on(planned.error());
   for (std::size_t n = 0; n < input.windows.size(); ++n) {
     PlannedWindow& made = plan.windows.emplace_back(window_of(input.windows[n], windows[n], (*planned)[n].option));

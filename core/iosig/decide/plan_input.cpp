@@ -6,6 +6,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
+#include "iosig/decide/plan_current.h"
 
 namespace iosig {
 namespace {
@@ -36,6 +37,32 @@ Result<RegionBounds> bounds_of(const std::vector<Request>& requests, const PlanG
   return adaptive_regions(collector.regions(), {.max_region_bytes = granularity.region_bytes});
 }
 
+tl::unexpected<Error> too_many(double windows, std::size_t regions) {
+  return fail(ErrorKind::usage,
+              "{:.10g} window{} of {} regions or more are too many to plan, which is at most {} regions in all windows "
+              "together: use longer windows or larger regions",
+              windows, windows == 1 ? "" : "s", regions, max_placements);
+}
+
+/// Regions of a file that only a pattern describes, `bytes` long at most; without those at its end that are not used.
+Result<RegionBounds> bounds_of(const Pattern& pattern, std::uint64_t bytes, bool is_write,
+                               const PlanGranularity& granularity) {
+  constexpr std::uint64_t max_units = 1U << 16;
+  std::uint64_t unit_bytes = granularity.region_bytes;
+  if (granularity.is_adaptive)
+    for (unit_bytes = std::min(default_unit_bytes, unit_bytes); bytes / unit_bytes > max_units;) unit_bytes *= 2;
+  auto units = fixed_regions(bytes, unit_bytes);
+  if (!units) return units;
+  if (units->ends.size() / 2 > max_placements) return too_many(1, units->ends.size() / 2);  // the file may end half-way
+  RegionCollector collector(*units);
+  if (auto added = collector.add(pattern, is_write); !added) return pass_on(added.error());
+  std::vector<Region> regions = collector.regions();
+  while (regions.size() > 1 && regions.back().groups.empty()) regions.pop_back();
+  units->ends.resize(regions.size());
+  if (!granularity.is_adaptive) return units;
+  return adaptive_regions(regions, {.max_region_bytes = granularity.region_bytes});
+}
+
 /// Appends the regions of one file to each window. `requests` are sorted by start.
 Result<void> add_regions(std::span<const Request> requests, const RegionBounds& bounds, std::uint32_t file,
                          std::vector<PlanInput::Window>& windows) {
@@ -52,11 +79,10 @@ Result<void> add_regions(std::span<const Request> requests, const RegionBounds& 
   return {};
 }
 
-tl::unexpected<Error> too_many(double windows, std::size_t regions) {
-  return fail(ErrorKind::usage,
-              "{:.10g} window{} of {} regions or more are too many to plan, which is at most {} regions in all windows "
-              "together: use longer windows or larger regions",
-              windows, windows == 1 ? "" : "s", regions, max_placements);
+/// The window of a request that begins at `start_s`, as add_regions finds it.
+std::size_t window_at(const PlanInput& input, double start_s) {
+  const auto after = std::ranges::upper_bound(input.windows, start_s, {}, &PlanInput::Window::end_s);
+  return std::min(static_cast<std::size_t>(after - input.windows.begin()), input.windows.size() - 1);
 }
 
 /// Returns the ends of ranges that double, up to the largest file.
@@ -98,6 +124,8 @@ Result<PlanInput> PlanCollector::finish(const PlanGranularity& granularity) {
   for (const auto& [path, requests] : files_) {
     auto cut = bounds_of(requests, granularity);
     if (!cut) return pass_on(cut.error());
+    if (granularity.current != nullptr)
+      *cut = kept_bounds(*granularity.current, path, *std::move(cut), granularity.region_bytes);
     append_regions(static_cast<std::uint32_t>(input.files.size()), *cut, input.regions);
     input.files.push_back({path, end_of(requests)});
     bounds.push_back(*std::move(cut));
@@ -116,7 +144,41 @@ Result<PlanInput> PlanCollector::finish(const PlanGranularity& granularity) {
   return input;
 }
 
-Result<PlanInput> plan_input(std::string_view path, const Pattern& pattern, bool is_write, std::uint64_t region_bytes) {
+std::vector<std::vector<RegionRequest>> PlanCollector::requests_of(const PlanInput& input) const {
+  struct Started {
+    double start_s;
+    RegionRequest request;
+  };
+  std::vector<std::vector<Started>> windows(input.windows.size());
+  for (std::uint32_t file = 0; file < input.files.size(); ++file) {
+    const auto known = files_.find(input.files[file].path);
+    if (known == files_.end()) continue;
+    const auto regions = std::ranges::equal_range(input.regions, file, {}, &PlannedRegion::file);
+    for (const Request& each : known->second) {
+      const std::size_t window = window_at(input, each.start_s);
+      const auto first = std::ranges::upper_bound(regions, each.offset, {}, &PlannedRegion::offset_bytes) - 1;
+      for (auto region = first; region != regions.end() && region->offset_bytes < each.offset + each.length; ++region) {
+        const std::uint64_t begin = std::max(each.offset, region->offset_bytes);
+        const std::uint64_t end = std::min(each.offset + each.length, region->offset_bytes + region->length_bytes);
+        windows[window].push_back({each.start_s,
+                                   {each.process, static_cast<std::uint32_t>(&*region - input.regions.data()),
+                                    begin - region->offset_bytes, end - begin, each.is_write}});
+      }
+    }
+  }
+  std::vector<std::vector<RegionRequest>> made;
+  for (auto& window : windows) {
+    std::ranges::stable_sort(window, {}, &Started::start_s);
+    auto& requests = made.emplace_back();
+    requests.reserve(window.size());
+    for (const Started& each : window) requests.push_back(each.request);
+    window = {};
+  }
+  return made;
+}
+
+Result<PlanInput> plan_input(std::string_view path, const Pattern& pattern, bool is_write,
+                             const PlanGranularity& granularity) {
   const RegionBounds ranges = doubling_ranges();
   RegionCollector rough(ranges);
   if (auto added = rough.add(pattern, is_write); !added) return pass_on(added.error());
@@ -125,16 +187,14 @@ Result<PlanInput> plan_input(std::string_view path, const Pattern& pattern, bool
   for (std::size_t n = 0; n < parts.size(); ++n)
     if (!parts[n].groups.empty()) bytes = ranges.ends[n];
   if (bytes == 0) return fail(ErrorKind::infeasible, "there is no request to plan for");
-  auto bounds = fixed_regions(bytes, region_bytes);
+  auto bounds = bounds_of(pattern, bytes, is_write, granularity);
   if (!bounds) return pass_on(bounds.error());
-  if (bounds->ends.size() / 2 > max_placements)
-    return too_many(1, bounds->ends.size() / 2);  // the file may end half-way
+  if (granularity.current != nullptr)
+    *bounds = kept_bounds(*granularity.current, path, *std::move(bounds), granularity.region_bytes);
+  if (bounds->ends.size() > max_placements) return too_many(1, bounds->ends.size());
   RegionCollector collector(*bounds);
   if (auto added = collector.add(pattern, is_write); !added) return pass_on(added.error());
   std::vector<Region> regions = collector.regions();
-  while (regions.size() > 1 && regions.back().groups.empty()) regions.pop_back();
-  if (regions.size() > max_placements) return too_many(1, regions.size());
-  bounds->ends.resize(regions.size());
   PlanInput input;
   input.files.push_back({std::string(path), bounds->ends.back()});
   append_regions(0, *bounds, input.regions);

@@ -21,7 +21,8 @@ namespace iosig {
 struct PlanGranularity {
   double window_s = default_window_s;  ///< > 0
   std::uint64_t region_bytes = default_region_bytes;
-  bool is_adaptive = false;  ///< regions are cut where the hotness changes, `region_bytes` at most
+  bool is_adaptive = false;       ///< regions are cut where the hotness changes, `region_bytes` at most
+  const Plan* current = nullptr;  ///< its files keep their regions (decide/plan_current)
 };
 
 struct PlanInput {
@@ -33,6 +34,9 @@ struct PlanInput {
   std::vector<PlannedFile> files;
   std::vector<PlannedRegion> regions;  ///< of all files
   std::vector<Window> windows;
+  /// The stripes of each of `regions` before the first window; none: the region does not exist yet. Empty: the first
+  /// window may begin with any layout.
+  std::vector<Stripes> current = {};
 };
 
 /// Windows times regions of a plan; more would take hours.
@@ -49,6 +53,10 @@ class PlanCollector {
   /// would be more than max_placements.
   [[nodiscard]] Result<PlanInput> finish(const PlanGranularity& granularity);
 
+  /// After finish(): the requests of each window of `input`, cut at the regions. Those of each process are in the order
+  /// of their starts.
+  [[nodiscard]] std::vector<std::vector<RegionRequest>> requests_of(const PlanInput& input) const;
+
  private:
   std::map<std::string, std::vector<Request>, std::less<>> files_;
   std::uint64_t requests_ = 0;
@@ -58,6 +66,6 @@ class PlanCollector {
 /// The file ends with the last region that is used. Fails as RegionCollector does, and with `usage` if there would be
 /// more than max_placements.
 [[nodiscard]] Result<PlanInput> plan_input(std::string_view path, const Pattern& pattern, bool is_write,
-                                           std::uint64_t region_bytes = default_region_bytes);
+                                           const PlanGranularity& granularity = {});
 
 }  // namespace iosig

@@ -20,9 +20,19 @@ using Stripes = std::vector<std::uint64_t>;
 struct Request {
   std::uint64_t offset = 0, length = 0;
   bool is_write = false;
-  double start_s = 0;  ///< only windows use it; may be negative
+  double start_s = 0;         ///< only windows use it; may be negative
+  std::uint32_t process = 0;  ///< only simulations use it
 
   bool operator==(const Request&) const = default;
+};
+
+/// The part of a client's request that is in one region.
+struct RegionRequest {
+  std::uint32_t process = 0, region = 0;
+  std::uint64_t offset = 0, length = 0;  ///< from the region's start
+  bool is_write = false;
+
+  bool operator==(const RegionRequest&) const = default;
 };
 
 /// Requests of one region that are alike. Progression: request n < count begins at offset + n * stride. Scattered:
