@@ -282,7 +282,7 @@ int64_t iosig_container_pread(iosig_container* container, void* buffer, size_t b
   return answer_here([&]() -> std::int64_t {
     if (!is_usable(container) || !container->reads) return -EBADF;
     const InUse now(*container);
-    return container->container->view().read(offset, {static_cast<std::byte*>(buffer), bytes});
+    return container->container->view().read(offset, {static_cast<std::byte*>(buffer), bytes}, IfLost::stop);
   });
 }
 

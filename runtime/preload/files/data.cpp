@@ -86,7 +86,7 @@ std::int64_t get_at(const OpenFile& file, std::span<std::byte> bytes, std::int64
   std::int64_t done = file.container->view().read_if_known(offset, bytes);
   if (done != -EAGAIN) return done;
   const int failure = run_isolated_step([&] {
-    done = file.container->view().read(offset, bytes);
+    done = file.container->view().read(offset, bytes, IfLost::stop);
     return 0;
   });
   return failure != 0 ? -failure : done;

@@ -1,5 +1,7 @@
 #include "iosig/container/read/container_view.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <optional>
@@ -204,6 +206,31 @@ Result<std::int64_t> ContainerView::read_pieces(std::int64_t offset, std::span<s
   if (unopened) return pass_on(std::move(*unopened));
   if (failure.error != 0) return read_error(failure);
   return done;
+}
+
+std::int64_t ContainerView::length_before_loss(std::int64_t offset, std::int64_t length) const {
+  const std::int64_t begin = offset, end = length < size() - offset ? offset + length : size();
+  std::int64_t id = -1, data_bytes = 0;  // of the dropping that was inspected last
+  Fd temporary;
+  while (offset < end) {
+    const Piece piece = piece_at(offset);
+    if (lost_over(piece) != nullptr) break;
+    const std::int64_t there = std::min(piece.length, end - offset);
+    if (!piece.is_hole) {
+      if (piece.id != id) {
+        id = piece.id;
+        const auto fd = droppings_.open(id, temporary);
+        struct stat status {};
+        data_bytes = fd && ::fstat(*fd, &status) == 0 ? status.st_size : 0;
+      }
+      if (piece.physical < 0 || data_bytes - piece.physical < there) {
+        offset += piece.physical < 0 ? 0 : std::max<std::int64_t>(0, data_bytes - piece.physical);
+        break;
+      }
+    }
+    offset += there;
+  }
+  return std::max<std::int64_t>(0, offset - begin);
 }
 
 std::size_t ContainerView::memory_bytes() const {

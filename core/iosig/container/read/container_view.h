@@ -101,6 +101,10 @@ class ContainerView {
     }
   }
 
+  /// Returns how many of the `length` bytes from `offset` lie before the first one that is lost, or before the end of
+  /// the file. Takes what the data droppings have at the moment, and compares nothing with checksums.
+  [[nodiscard]] std::int64_t length_before_loss(std::int64_t offset, std::int64_t length) const;
+
   /// Whether read() compares data of writer `id` with checksums if `length` bytes are read.
   [[nodiscard]] bool is_verified(std::int64_t id, std::int64_t length) const {
     return verifies_ && length >= checksum_block_bytes && verifier_.of(id) != nullptr;

@@ -120,7 +120,7 @@ std::optional<Result<std::int64_t>> CachedView::try_read(std::int64_t offset, st
   return done;
 }
 
-std::int64_t CachedView::read(std::int64_t offset, std::span<std::byte> bytes) {
+std::int64_t CachedView::read(std::int64_t offset, std::span<std::byte> bytes, IfLost if_lost) {
   constexpr int max_tries = 8;
   if (!is_range(offset, bytes.size())) return -EINVAL;
   const auto end = [&] { return offset + static_cast<std::int64_t>(bytes.size()); };
@@ -135,8 +135,22 @@ std::int64_t CachedView::read(std::int64_t offset, std::span<std::byte> bytes) {
     // Another process may have truncated the file, and deleted what the view refers to.
     const bool may_be_old =
         tries++ < max_tries && status_.refresh_if_older_than(0) == 0 && status_.is_stale(offset, end());
-    if (!may_be_old) return -log_(done->error());
+    if (may_be_old) continue;
+    if (if_lost == IfLost::stop && done->error().kind == ErrorKind::bad_input) {
+      const std::size_t sound = length_before_loss(offset, bytes.size());
+      if (0 < sound && sound < bytes.size()) {
+        bytes = bytes.first(sound);
+        if_lost = IfLost::fail;
+        continue;
+      }
+    }
+    return -log_(done->error());
   }
+}
+
+std::size_t CachedView::length_before_loss(std::int64_t offset, std::size_t length) {
+  const std::shared_lock lock(mutex_);
+  return view_ ? static_cast<std::size_t>(view_->length_before_loss(offset, static_cast<std::int64_t>(length))) : 0;
 }
 
 std::int64_t CachedView::seek(std::int64_t offset, int whence) {

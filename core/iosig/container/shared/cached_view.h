@@ -17,6 +17,12 @@
 
 namespace iosig {
 
+/// What a read does whose range holds lost bytes.
+enum class IfLost {
+  fail,  ///< it fails with EIO
+  stop,  ///< it returns the bytes before the first lost one, as read(2) does on a damaged device; EIO if there are none
+};
+
 /// Safe from any thread.
 class CachedView {
  public:
@@ -27,7 +33,7 @@ class CachedView {
 
   /// Returns the bytes read, or -errno. Sees each write of this node that ended before the call; of writes of other
   /// nodes, those that CachedStatus::refresh_if_older_than() found.
-  [[nodiscard]] std::int64_t read(std::int64_t offset, std::span<std::byte> bytes);
+  [[nodiscard]] std::int64_t read(std::int64_t offset, std::span<std::byte> bytes, IfLost if_lost = IfLost::fail);
   /// The same, but returns -EAGAIN if the index must be read first, which takes long.
   [[nodiscard]] std::int64_t read_if_known(std::int64_t offset, std::span<std::byte> bytes);
   /// lseek(2) with SEEK_DATA or SEEK_HOLE. Returns the offset, or -errno.
@@ -53,6 +59,7 @@ class CachedView {
   int refresh(std::int64_t begin, std::int64_t end, Depth depth = Depth::new_writes);
   int refresh_noticed(std::int64_t begin, std::int64_t end, Depth depth);
   std::optional<Result<std::int64_t>> try_read(std::int64_t offset, std::span<std::byte> bytes);
+  [[nodiscard]] std::size_t length_before_loss(std::int64_t offset, std::size_t length);
   Result<void> read_again();
   std::size_t close_idle_fds();
   [[nodiscard]] bool is_known();
