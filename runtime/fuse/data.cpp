@@ -264,6 +264,15 @@ void copy_range(fuse_req_t request, fuse_ino_t, off_t from, fuse_file_info* sour
     fuse_reply_write(request, static_cast<std::size_t>(done));
 }
 
+/// Lets the file system below report what it reports at a close, as network file systems do. Where no descriptor is
+/// free for the copy that is closed, flushes the file instead. Returns an errno.
+int flush_file(int fd) {
+  const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (copy >= 0) return ::close(copy) == 0 ? 0 : errno;
+  if (::fsync(fd) == 0 || errno == EINVAL || errno == EROFS) return 0;  // EINVAL: it has no data to flush
+  return errno;
+}
+
 }  // namespace
 
 void add_data(fuse_lowlevel_ops& all) {
@@ -275,8 +284,7 @@ void add_data(fuse_lowlevel_ops& all) {
   all.flush = [](fuse_req_t request, fuse_ino_t, fuse_file_info* info) {
     const Handle& handle = handle_of(info);
     // All writes of a container have arrived already, and a dropping for each closed duplicate would be too many.
-    const bool is_fine = handle.container || ::close(::dup(handle.fd.get())) == 0;
-    fuse_reply_err(request, is_fine ? 0 : errno);
+    fuse_reply_err(request, handle.container ? 0 : flush_file(handle.fd.get()));
   };
   all.release = [](fuse_req_t request, fuse_ino_t number, fuse_file_info* info) {
     Mount& mount = mount_of(request);

@@ -150,14 +150,34 @@ for n, file in enumerate(files):
 """
 
 
+OPEN_ALL = """
+import errno, os, sys
+os.chdir(sys.argv[1])
+files = []
+try:
+    while True:
+        files.append(os.open(f"all{len(files)}", os.O_RDWR | os.O_CREAT))
+except OSError as refusal:
+    assert refusal.errno == errno.EMFILE
+for n, file in enumerate(files):
+    assert os.write(file, b"content %d" % n) > 0
+for n, file in enumerate(files):  # the daemon has no descriptor left for what it does at a close
+    os.close(file)
+    assert open(f"all{n}").read() == "content %d" % n
+assert len(files) > 40
+"""
+
+
 def test_many_open_files_whose_names_are_removed_or_replaced_stay_usable(
     iosig: Iosig, mount: Mount, tmp_path: Path
 ) -> None:
-    """A daemon of few descriptors closes idle ones, and no name leads to these files any more."""
+    """A daemon of few descriptors closes idle ones, and no name leads to these files any more. A program that uses up
+    all of them is told so where it opens, and nowhere else."""
     mounted = mount()
     subprocess.run(["umount", mounted], check=True)
     mount_with_few_fds(iosig, mount, tmp_path / "source", mounted, 128)
     subprocess.run(in_python(OPEN_AND_REMOVE, mounted), check=True)
+    subprocess.run(in_python(OPEN_ALL, mounted), check=True)
 
 
 # Looks at more files and directories than the daemon may have open, so that it closes descriptors.
