@@ -1,7 +1,7 @@
 """What bringing data home costs: `iosig finalize` against `cp` and `sync`, and a drain beside a job.
 
-    python bench/finalize.py --fast DIRECTORY --home DIRECTORY [--what one,many,beside] [--gigabytes 2] [--files 2000]
-                             [--rounds 5] [--json FILE]
+    python bench/finalize.py --fast DIRECTORY --home DIRECTORY [--what one,many,beside,turns] [--gigabytes 2]
+                             [--files 2000] [--rounds 5] [--json FILE]
 
 The directories must lie on different file systems. The data are written to the fast one through prepared links, and
 come home; they are in the page cache, as after a job. All ways take their turn within each round. Wall time, medians;
@@ -11,6 +11,9 @@ one     one file: each way of verifying, against `cp` + `sync FILE`
 many    files of 16 KB: `finalize --all` with several --jobs, against `cp -r` + `sync -f`
 beside  a job that computes (SHA-256, a process per processor) and writes a checkpoint to the fast storage after every
         tenth of its work, with and without a drain of one file beside it. The job's time tells how much it is slowed.
+turns   the same for a machine with other work: one job, and one drain, which is stopped and continued every 1.5 s (off,
+        on, on, off). What the job computes in a second with and without the drain is compared within each four turns,
+        so that what others do for longer than that cancels out. --rounds: groups of four turns
 """
 
 from __future__ import annotations
@@ -20,14 +23,18 @@ import hashlib
 import json
 import multiprocessing
 import os
+import random
 import shutil
+import signal
 import statistics
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 IOSIG = Path(__file__).resolve().parent.parent / "build" / "bin" / "iosig"
 COPIED_BYTES = 4 << 20
@@ -142,6 +149,69 @@ class Bench:
         path.unlink()
         return took_s
 
+    def turns(self, groups: int, seconds: float = 1.5) -> list[float]:
+        """The job's rate without the drain over that with it, for each group of four turns."""
+        path = self.home / "out"
+        self.prepare(path, "sequential")
+        assert path.is_symlink()
+        write(path, self.total)
+        os.sync()
+        started = [IOSIG, "finalize", "--background", "--json", path]
+        said = subprocess.run(started, env=self.environment, check=True, capture_output=True, text=True).stdout
+        drain: int = json.loads(said)["drain"]["pid"]
+        time.sleep(1)  # it waits until the file has not changed for half a second
+        workers = os.cpu_count() or 1
+        done = multiprocessing.Array("q", workers, lock=False)
+        job = [
+            multiprocessing.Process(target=compute_on, args=(done, n, self.fast / f"checkpoint{n}"), daemon=True)
+            for n in range(workers)
+        ]
+        for process in job:
+            process.start()
+        ratios = []
+        for _ in range(groups):
+            rates = [turn_rate(done, drain, how, seconds) for how in (STOPPED, RUNNING, RUNNING, STOPPED)]
+            if not path.is_symlink():
+                break  # the drain has ended
+            ratios.append((rates[0] + rates[3]) / (rates[1] + rates[2]))
+        for process in job:
+            process.kill()
+        subprocess.run([IOSIG, "status"], env=self.environment, check=False)
+        if path.is_symlink():
+            os.kill(drain, signal.SIGCONT)
+            os.kill(drain, signal.SIGTERM)
+        subprocess.run([IOSIG, "finalize", path], env=self.environment, check=False, stdout=subprocess.DEVNULL)
+        path.unlink()
+        return ratios
+
+
+STOPPED, RUNNING = signal.SIGSTOP, signal.SIGCONT
+
+
+def turn_rate(done: Any, drain: int, how: signal.Signals, seconds: float) -> float:
+    with suppress(ProcessLookupError):
+        os.kill(drain, how)
+    before, begin_s = sum(done), time.monotonic()
+    time.sleep(seconds)
+    rate: float = (sum(done) - before) / (time.monotonic() - begin_s)
+    return rate
+
+
+def compute_on(done: Any, number: int, checkpoint: Path) -> None:
+    piece = bytes(COPIED_BYTES // 16)
+    while True:
+        hashlib.sha256(piece).digest()
+        done[number] += 1
+        if done[number] % 1000 == 0:
+            checkpoint.write_bytes(bytes(COPIED_BYTES))
+
+
+def interval(ratios: list[float]) -> tuple[float, float]:
+    """Of the median, by drawing again: 95 %."""
+    chance = random.Random(1)
+    drawn = sorted(statistics.median(chance.choices(ratios, k=len(ratios))) for _ in range(2000))
+    return drawn[50], drawn[1949]
+
 
 def compute(work: int, checkpoint: Path) -> None:
     piece = bytes(COPIED_BYTES)
@@ -180,6 +250,13 @@ def main() -> None:
         results = {}
         for what in given.what.split(","):
             print(f"{what}:")
+            if what == "turns":
+                ratios = bench.turns(given.rounds)
+                least, most = interval(ratios)
+                print(f"the job takes {statistics.median(ratios):.3f} times as long beside the drain", end=" ")
+                print(f"(95 %: {least:.3f} to {most:.3f}; {len(ratios)} groups of turns)")
+                results[what] = [{"job beside a drain": ratio} for ratio in ratios]
+                continue
             results[what] = rounds = []
             for _ in range(given.rounds):
                 rounds.append({name: measure() for name, measure in ways[what].items()})
