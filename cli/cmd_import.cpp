@@ -33,6 +33,7 @@ ordered_json import_json(const trace::Imported& imported, const std::string& out
           {"threads", imported.totals.threads},
           {"calls", imported.totals.calls},
           {"files", imported.totals.files},
+          {"counters", imported.totals.counters},
           {"left_out", left_out},
           {"remarks", imported.notes.remarks},
           {"further_remarks", imported.notes.further_remarks}};
@@ -63,6 +64,7 @@ int run_import(const ImportArguments& options, Console& console) {
   console.say(fmt::format("{}: {} by {} in {}, on {}", printable(options.output),
                           counted(totals.calls, "call", "calls"), counted(totals.threads, "thread", "threads"),
                           counted(totals.processes, "process", "processes"), counted(totals.files, "path", "paths")));
+  if (totals.counters > 0) console.say(fmt::format("counters alone, of files and processes: {}", totals.counters));
   for (const auto& [reason, calls] : imported->notes.left_out)
     console.say(fmt::format("left out: {} {}", counted(calls, "call", "calls"), reason));
   return yes;
@@ -71,7 +73,8 @@ int run_import(const ImportArguments& options, Console& console) {
 }  // namespace
 
 void add_import(Verb app, Action& action) {
-  const Verb verb = app.add_verb("import", "Make a trace of what other tools recorded: Darshan, strace, DFTracer, CSV");
+  const Verb verb =
+      app.add_verb("import", "Make a trace of what other tools recorded: Darshan, Recorder, strace, DFTracer, CSV");
   const auto options = std::make_shared<ImportArguments>();
   verb.add_option("FILE", options->inputs, "files, directories of files, or - for standard input").required();
   verb.add_option("-o,--output", options->output, "directory of the trace, new").type_name("TRACE");

@@ -1,6 +1,7 @@
 // `iosig infer`: signatures of streams that nobody declared, from traces of runs.
 
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,14 +10,17 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 
 #include "commands.h"
 #include "iosig/base/files.h"
+#include "iosig/base/json_text.h"
 #include "iosig/base/text.h"
 #include "iosig/base/trust.h"
 #include "iosig/base/units.h"
 #include "iosig/format/rules_toml.h"
+#include "iosig/observe/counted_files.h"
 #include "iosig/observe/infer.h"
 #include "trace_source.h"
 #include "traced_run.h"
@@ -44,7 +48,7 @@ using Known = std::map<std::uint64_t, std::string>;
 
 /// Reads one trace. Adds to `left_out` the number of streams in the system's directories.
 Result<TracedRun> read_run(const std::string& directory, const InferArguments& options, Known& known,
-                           std::size_t& left_out, const Console& console) {
+                           std::size_t& left_out, std::set<std::string>& sources, const Console& console) {
   const auto opened = trace::Trace::open(directory);
   if (!opened) return pass_on(opened.error());
   note_faults(*opened, console);
@@ -52,6 +56,10 @@ Result<TracedRun> read_run(const std::string& directory, const InferArguments& o
     if (const auto [other, is_new] = known.emplace(key, directory); !is_new)
       return fail(ErrorKind::usage, "'{}' and '{}' are traces of one run; each trace counts as another run",
                   printable(other->second), printable(directory));
+  const ordered_json manifest = parse_json(opened->manifest(), 8);
+  if (manifest.is_object() && manifest.contains("sources") && manifest["sources"].is_array())
+    for (const auto& source : manifest["sources"])
+      if (source.is_string()) sources.insert(printable(source.get<std::string>()));
   TracedRun run{.name = directory};
   add_trace(*opened, run);
   observe::FactGatherer gatherer;
@@ -69,6 +77,7 @@ Result<TracedRun> read_run(const std::string& directory, const InferArguments& o
   run.is_complete = run.is_complete && faults.empty();
   set_times(opened->started_ns(), end_ns, run);
   run.facts = gatherer.finish();
+  observe::add_counters(opened->counters(), run.facts);
   // Not before: a rename or an unlink of another name may be that of a selected file.
   if (!options.files.empty())
     std::erase_if(run.facts,
@@ -120,10 +129,19 @@ std::string rules_text(const std::vector<InferredStream>& streams, const InferAr
   return text;
 }
 
-std::string pragmas_text(const std::vector<InferredStream>& streams, const InferArguments& options) {
-  std::string text;
+/// Where the opens are in the source, as far as the traces know: they have selected lines, or nothing.
+std::string place_text(const std::set<std::string>& sources) {
+  if (sources.empty())
+    return "// The trace does not say which lines open these files: put each pragma before the open of its file.\n"
+           "// 'iosig trace --source FILE:LINES' records the calls from given lines alone.\n";
+  return fmt::format("// Accessed by code of {} ('iosig trace --source').\n", fmt::join(sources, ", "));
+}
+
+std::string pragmas_text(const std::vector<InferredStream>& streams, const InferArguments& options,
+                         const std::set<std::string>& sources) {
+  std::string text = place_text(sources);
   for (const InferredStream& stream : streams) {
-    text += fmt::format("{}// {}: {}\n", text.empty() ? "" : "\n", printable(stream.glob), files_text(stream));
+    text += fmt::format("\n// {}: {}\n", printable(stream.glob), files_text(stream));
     if (options.why) {
       std::string reasons;
       add_reasons(stream, options.least_confidence, reasons);
@@ -142,6 +160,8 @@ ordered_json json_of(const std::vector<InferredStream>& streams, const InferArgu
     ordered_json words = ordered_json::array();
     for (const auto& finding : stream.findings)
       words.push_back({{"word", finding.word}, {"confidence", finding.confidence}, {"why", finding.why}});
+    ordered_json aligned = nullptr;
+    if (stream.aligned_share) aligned = *stream.aligned_share;
     all.push_back({{"glob", stream.glob},
                    {"glob_why", stream.glob_why},
                    {"paths", stream.paths},
@@ -156,7 +176,7 @@ ordered_json json_of(const std::vector<InferredStream>& streams, const InferArgu
                    {"written_bytes", stream.written_bytes},
                    {"size_p10", stream.least_size},
                    {"size_p90", stream.greatest_size},
-                   {"aligned_share", stream.aligned_share},
+                   {"aligned_share", std::move(aligned)},
                    {"link_refusal", stream.link_refusal},
                    {"remarks", stream.remarks}});
   }
@@ -195,8 +215,9 @@ int run_infer(const InferArguments& options, Console& console) {
   std::vector<TracedRun> runs;
   Known known;
   std::size_t left_out = 0;
+  std::set<std::string> sources;  ///< of `iosig trace --source`
   for (const std::string& directory : options.directories) {
-    auto run = read_run(directory, options, known, left_out, console);
+    auto run = read_run(directory, options, known, left_out, sources, console);
     if (!run) return console.fail(run.error());
     runs.push_back(std::move(*run));
   }
@@ -225,7 +246,8 @@ int run_infer(const InferArguments& options, Console& console) {
     console.note("no read or write of such a file is in the trace");
     return no;
   }
-  const std::string text = options.pragmas ? pragmas_text(streams, options) : rules_text(streams, options, console);
+  const std::string text =
+      options.pragmas ? pragmas_text(streams, options, sources) : rules_text(streams, options, console);
   if (text.size() > largest_configuration_bytes)
     console.note(fmt::format("these rules are {}, and IOSIG reads files of at most {}; --min-bytes and --files select",
                              about_bytes(static_cast<double>(text.size())), about_bytes(largest_configuration_bytes)));

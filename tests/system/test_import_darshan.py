@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -136,15 +137,63 @@ def test_damage_costs_what_is_behind_it(tracing: Tracing) -> None:
     told = imported(tracing, log)
     assert "an access from 2 s to 1 s by rank 0 on /data/a, which cannot be; left out" in told
     assert "an access of -1 bytes by rank 0 on /data/a" in told and "rank 7 of a job with 1 ranks" in told
-    assert "a counter of -2147483648 accesses on /data/a, which overflowed" in told
+    assert "POSIX: the record of /data/a has a counter of -2147483648, which overflowed; not used" in told
     assert [row.offset for row in tracing.rows()] == [9]
+
+
+POSIX_4 = {3: 10, 4: 300, 8: 2, 14: 10 * 512, 15: 300 * 4096, 16: 5119, 17: 10 * 2**20 - 1, 18: 9, 19: 290, 20: 9}
+POSIX_4 |= {21: 299, 25: 30, 26: 4096, 30: 10, 41: 300, 57: 4096, 58: 512, 61: 300, 62: 10}
+"""10 reads of 512 bytes in order; 300 writes of 4096 bytes, 290 behind the one before and 9 further behind, up to
+10 MB; 280 of the 310 offsets are multiples of 4096."""
+
+
+def test_counters_alone_tell_sizes_shares_order_and_alignment_and_nothing_else(tracing: Tracing) -> None:
+    log = DarshanLog(processes=2, names={**NAMES, 33: "/data/log"})
+    log.add_counters("POSIX", 4, 11, 0, POSIX_4)
+    log.add_counters("POSIX", 4, 22, -1, {4: 40, 15: 40 * 100, 17: 3999, 19: 30, 21: 35, 39: 40, 57: 100, 61: 40})
+    log.add_counters("MPI-IO", 3, 22, -1, {5: 4, 15: 4000, 16: 0, 31: 4, 39: 1000, 43: 4})
+    log.add_counters("STDIO", 2, 33, 1, {3: 8, 6: 800, 9: 799})
+    path = tracing.directory / "job.darshan"
+    path.write_bytes(log.encoded())
+    said = tracing.iosig("import", path, "-o", tracing.trace)
+    assert said.stdout == f"{tracing.trace}: 0 calls by 0 threads in 0 processes, on 0 paths\n" + (
+        "counters alone, of files and processes: 4\n"
+    )
+    told = tracing.iosig("infer", tracing.trace, "--json", "--all")
+    assert "362 accesses have counters alone, without times and offsets" in told.stderr
+    streams = {stream["glob"]: stream for stream in json.loads(told.stdout)["streams"]}
+    one, shared, text = streams["/data/a"], streams["/data/b"], streams["/data/log"]
+    assert one["signature"].split() == ["sequential", "size-per-IO(4KB)", "totalsize(10MB)", "read-share(3%)"]
+    assert (one["reads"], one["writes"], one["written_bytes"]) == (10, 300, 300 * 4096)
+    assert one["aligned_share"] == pytest.approx(280 / 310) and "multiples of 4KB" in " ".join(one["remarks"])
+    assert "nothing is known of the life of the data" in " ".join(one["remarks"])
+    # 30 of 38 or 39 follow each other, whichever of two ranks wrote.
+    assert shared["order"] == "sequential" and (shared["sharing"], shared["processes"]) == ("N-1", 2)
+    assert "size-per-IO(100B)" in shared["signature"] and "collective" not in shared["signature"]
+    assert text["order"] is None and text["aligned_share"] is None and "order" in " ".join(text["remarks"])
+
+    def rows(*query: str) -> list[dict[str, Any]]:
+        return list(json.loads(tracing.iosig("query", *query, tracing.trace, "--json").stdout)["rows"])
+
+    assert [(row["call"], row["calls"], row["read_bytes"] + row["written_bytes"]) for row in rows("calls")] == [
+        ("MPI_File_write_all", 4, 4000), ("fwrite", 8, 800), ("read", 10, 5120), ("write", 340, 300 * 4096 + 4000)
+    ]  # fmt: skip
+    [order] = rows("pattern", "--files", "a")
+    counted = {key: order[key] for key in ("calls", "consecutive", "forward", "backward", "first", "unknown")}
+    assert counted == {"calls": 310, "consecutive": 299, "forward": 9, "backward": 0, "first": 2, "unknown": 0}
+    assert rows("calls", "--by", "node") == []  # the log does not tell
+    counters = tracing.trace / "counters"
+    counters.write_bytes(counters.read_bytes().replace(b"5120", b"5121"))
+    assert "counters:6: the number of lines or the checksum is wrong" in tracing.iosig(
+        "infer", tracing.trace, check=3
+    ).stderr  # fmt: skip
 
 
 def test_logs_that_cannot_be_read_are_refused_with_their_place(iosig: Iosig, tmp_path: Path) -> None:
     counters_only = DarshanLog(names=NAMES)
     counters_only.add_counters("POSIX", 4, 11, 0, {3: 5})
     cases = [
-        (counters_only.encoded(), ": has counters of 1 files, but no DXT segments"),
+        (DarshanLog(names=NAMES).encoded(), ": has neither DXT segments nor counters of reads and writes"),
         (b"3.50\0\0\0\0" + counters_only.encoded()[8:], ": byte 0: a log of version '3.50'; expected 3.00, "),
         (counters_only.encoded()[:600], ": byte 600: cut within the header of 1328 bytes"),
         (DarshanLog(processes=0).encoded(), ": byte 1328: a job of 0 processes; expected 1 or more"),

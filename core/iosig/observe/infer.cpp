@@ -59,6 +59,9 @@ class Group {
     has_all_calls = has_all_calls && run.has_all_calls;
     sequences += each.sequences;
     is_mapped = is_mapped || facts.mapped_bytes > 0;
+    is_counted = is_counted || each.is_counted;
+    has_unknown_order = has_unknown_order || each.has_unknown_order;
+    has_unknown_sizes = has_unknown_sizes || each.has_unknown_sizes;
   }
 
   [[nodiscard]] std::uint64_t count() const { return reads + writes; }
@@ -74,6 +77,7 @@ class Group {
                 waited = 0, syncs = 0;
   SizeCounts sizes;
   bool is_complete = true, is_killed = false, has_all_calls = true, is_mapped = false;
+  bool is_counted = false, has_unknown_order = false, has_unknown_sizes = false;  ///< as Transfers'; of any file
 };
 
 /// Whether the data are deleted with the job. `temp` loses data where it is wrong: `finalize` drops them. So it needs
@@ -83,6 +87,10 @@ void find_lifetime(const Group& group, bool has_open_end, InferredStream& stream
   if (group.writes == 0) {
     if (std::ranges::any_of(group.members, is_removed)) stream.remarks.emplace_back("removed by the run that read it");
     return;  // the data exist before the job: their lifetime is not the job's to decide
+  }
+  if (group.is_counted) {
+    stream.remarks.emplace_back("from counters alone: nothing is known of the life of the data");
+    return;
   }
   if (!group.has_all_calls) {
     stream.remarks.emplace_back("the trace has selected calls only: nothing is known of the life of the data");
@@ -157,6 +165,10 @@ void find_visibility(const Group& group, std::size_t hosts_of_job, InferredStrea
 }
 
 void find_order(const Group& group, InferredStream& stream) {
+  if (group.has_unknown_order) {
+    stream.remarks.emplace_back("the counters do not tell in which order the accesses were");
+    return;
+  }
   if (group.followed == 0) {
     stream.findings.push_back({"sequential", group.trusted(0.6), "no thread made two accesses one after the other"});
     stream.order = "sequential";
@@ -207,7 +219,10 @@ void find_synchrony(const Group& group, InferredStream& stream) {
          fmt::format("{} of the accesses are through descriptors with O_SYNC, O_DSYNC or O_DIRECT", percent(waited))});
     return;
   }
-  if (!group.has_all_calls) return;
+  // Counters do not tell whether a descriptor has O_SYNC: many calls of fsync(2) are a proof, few are none.
+  const bool may_wait_unseen =
+      group.is_counted && static_cast<double>(group.syncs) < 0.2 * static_cast<double>(group.writes);
+  if (may_wait_unseen || (!group.is_counted && !group.has_all_calls) || (group.is_counted && group.writes == 0)) return;
   if (group.writes == 0) {
     stream.findings.push_back({"nosync", group.trusted(repeatedly), "reads go through the page cache"});
     return;
@@ -241,6 +256,12 @@ void find_size_per_io(const Group& group, InferredStream& stream) {
     of = "bytes";
   }
   const double few = group.count() == 1 ? 0.75 : group.count() < 4 ? 0.85 : 1;
+  if (group.has_unknown_sizes) {
+    stream.findings.push_back({fmt::format("size-per-IO({})", bytes_text(typical)),
+                               group.trusted(few * std::min(confidence, 0.55)),
+                               "the mean: the counters of stdio have no sizes"});
+    return;
+  }
   std::string why = fmt::format("{} of the {} have {} to {}", percent(share), of, bytes_text(least), bytes_text(most));
   if (stream.least_size != stream.greatest_size)
     why += fmt::format("; from {} (10th percentile) to {} (90th)", bytes_text(stream.least_size),
@@ -322,12 +343,18 @@ void find_think_time(const Group& group, InferredStream& stream) {
 
 void find_sharing(const Group& group, InferredStream& stream) {
   std::map<const TracedRun*, std::set<std::uint64_t>> of_run;
-  std::size_t most = 0;
+  std::size_t most = 0, shared_by = 0;
   for (const Group::Member& each : group.members) {
     std::set<std::uint64_t> of_file = each.transfers->readers;
     of_file.insert(each.transfers->writers.begin(), each.transfers->writers.end());
     most = std::max(most, of_file.size());
+    shared_by = std::max<std::size_t>(shared_by, each.transfers->shared_by);
     of_run[each.run].merge(of_file);
+  }
+  if (shared_by > 1) {
+    stream.remarks.push_back(
+        fmt::format("opened by all {} processes; which of them made accesses is not in the counters", shared_by));
+    stream.processes = shared_by, most = std::max(most, shared_by);
   }
   for (const auto& [run, processes] : of_run) stream.processes = std::max(stream.processes, processes.size());
   stream.sharing = most > 1 ? "N-1" : stream.processes > 1 ? "N-N" : "one process";
@@ -359,11 +386,25 @@ void remark_on_links(const Group& group, InferredStream& stream) {
     stream.link_refusal = "opened with O_NOFOLLOW, which fails at a link that the program has not resolved itself";
 }
 
+void set_alignment(const Group& group, InferredStream& stream) {
+  if (!group.is_counted) {
+    stream.aligned_share = share_of(group.aligned, group.count());
+    return;
+  }
+  const std::uint64_t alignment = group.members.front().transfers->counted_alignment;
+  if (alignment == 0 ||
+      !group.all([&](const Group::Member& each) { return each.transfers->counted_alignment == alignment; }))
+    return;
+  stream.aligned_share = share_of(group.aligned, group.count());
+  stream.remarks.push_back(fmt::format("the offsets of {} of the accesses are multiples of {}",
+                                       percent(*stream.aligned_share), bytes_text(alignment)));
+}
+
 InferredStream inferred(const Group& group, std::size_t hosts_of_job, bool has_open_end) {
   InferredStream stream;
   stream.reads = group.reads, stream.writes = group.writes;
   stream.read_bytes = group.read_bytes, stream.written_bytes = group.written_bytes;
-  stream.aligned_share = static_cast<double>(group.aligned) / static_cast<double>(group.count());
+  set_alignment(group, stream);
   find_sharing(group, stream);
   find_lifetime(group, has_open_end, stream);
   find_visibility(group, hosts_of_job, stream);

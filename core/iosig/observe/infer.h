@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,7 +44,9 @@ struct InferredStream {
   std::string order;          ///< "sequential", "strided", "random"; empty: too few accesses, or mixed
   std::string sharing;        ///< "one process", "N-1" (a file has several), "N-N" (each process has files of its own)
   std::size_t processes = 0;  ///< that read or write
-  double aligned_share = 0;   ///< of accesses whose offset and size are multiples of 4096
+  /// Of accesses whose offset and size are multiples of 4096; from counters, whose offset is one of the alignment that
+  /// `remarks` tell. Nothing: not known.
+  std::optional<double> aligned_share = {};
   std::uint64_t least_size = 0, greatest_size = 0;  ///< of accesses: 10th and 90th percentile
   std::vector<std::string> remarks;                 ///< facts that no word expresses
   std::string link_refusal;  ///< why the program may fail at a link in the place of the file; empty: nothing says so

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "iosig/base/text.h"
+#include "iosig/observe/answer_from_counters.h"
 #include "iosig/observe/answer_from_sums.h"
 #include "iosig/observe/answer_rows.h"
 #include "iosig/observe/condition.h"
@@ -283,8 +284,9 @@ Result<Answer> answer(std::span<const Trace> traces, const Query& query) {
   if (auto distinct = check_distinct(traces); !distinct) return pass_on(distinct.error());
   auto from_sums = answer_from_sums(traces, query);
   if (!from_sums) return pass_on(from_sums.error());
-  if (*from_sums) return std::move(**from_sums);
-  return Run(traces, query).answer(traces);
+  Result<Answer> made = *from_sums ? std::move(**from_sums) : Run(traces, query).answer(traces);
+  if (made) add_counted_rows(traces, query, made->rows);
+  return made;
 }
 
 }  // namespace iosig::observe

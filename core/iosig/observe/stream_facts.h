@@ -36,7 +36,11 @@ struct Transfers {
   std::int64_t end = 0;       ///< of the access that reached furthest
   std::int64_t think_ns = 0;  ///< from the first access to the last one, pauses of at least 10 ms
   std::int64_t busy_until_ns = 0;
-  std::set<std::uint64_t> readers, writers;  ///< Process::key
+  std::set<std::uint64_t> readers, writers;  ///< Process::key; of counters, ranks
+  bool is_counted = false;                   ///< from counters (counted_files.h): the rest is of them alone
+  bool has_unknown_order = false, has_unknown_sizes = false;
+  std::uint64_t shared_by = 0;          ///< so many processes at most, of which the counters are the sum
+  std::uint64_t counted_alignment = 0;  ///< `aligned` is about offsets and this many bytes; 0: as said there
   std::set<std::string> hosts;
 
   [[nodiscard]] std::uint64_t count() const { return reads + writes; }

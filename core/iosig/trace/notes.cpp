@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "iosig/base/text.h"
 
 namespace iosig::trace {
@@ -39,6 +41,14 @@ std::vector<std::string> notes_on(const Trace& trace) {
   for (const std::string& host : trace.hosts_without_clock())
     notes.push_back(fmt::format(
         "the trace does not say how long a tick of the clock of '{}' is: times are in ticks there", printable(host)));
+  if (!trace.counters().empty()) {
+    std::uint64_t calls = 0;
+    for (const FileCounters& file : trace.counters()) calls += std::min(file.calls(), UINT64_MAX - calls);
+    notes.push_back(fmt::format(
+        "{} accesses have counters alone, without times and offsets: 'infer' uses them, and 'query calls' and "
+        "'query pattern' by layer, call, rank and file",
+        calls));
+  }
   return notes;
 }
 

@@ -32,6 +32,7 @@ std::optional<ClockPair> clocks_in(const std::string& manifest, std::uint64_t bo
   return number("boot") == boot && pair.ticks != 0 && pair.monotonic_ns != 0 ? std::optional(pair) : std::nullopt;
 }
 
+constexpr std::uint64_t max_counters_bytes = std::uint64_t{1} << 30;
 constexpr std::size_t max_parts = std::size_t{1} << (64 - call_id_bits);
 
 /// This machine's clocks, if it is still in that boot and has a time stamp counter.
@@ -90,6 +91,13 @@ Result<Trace> Trace::open(const std::string& directory) {
       trace.manifest_ = std::move(*text);
     }
     if (name == unrecorded_name) trace.read_unrecorded(shown);
+    if (name == counters_name) {
+      const auto text = read_file_in(trace.directory_, name, shown, max_counters_bytes);
+      if (!text) return pass_on(text.error());
+      auto counters = parse_counters(*text, shown);
+      if (!counters) return pass_on(counters.error());
+      trace.counters_ = std::move(*counters);
+    }
     if (!name.ends_with(".part")) continue;
     has_parts = true;
     auto part = read_part(trace.directory_, name, shown);

@@ -15,6 +15,7 @@
 #include "iosig/base/files.h"
 #include "iosig/base/result.h"
 #include "iosig/trace/calls.h"
+#include "iosig/trace/counters.h"
 #include "iosig/trace/part.h"
 
 namespace iosig::trace {
@@ -98,6 +99,8 @@ class Trace {
   [[nodiscard]] const std::string& manifest() const { return manifest_; }
   /// When the earliest call began: nanoseconds since 1970.
   [[nodiscard]] std::int64_t started_ns() const { return started_ns_; }
+  /// Sums over accesses that are no calls of the trace. Traces of other tools may have them, and nothing else.
+  [[nodiscard]] const std::vector<FileCounters>& counters() const { return counters_; }
   /// Processes without a part, because none could be made, and their calls (of several nodes: at least so many).
   [[nodiscard]] std::uint64_t unrecorded_processes() const { return unrecorded_processes_; }
   [[nodiscard]] std::uint64_t unrecorded_calls() const { return unrecorded_calls_; }
@@ -148,6 +151,7 @@ class Trace {
   std::vector<Batch> batches_;
   std::unordered_map<std::uint64_t, Process> processes_;
   std::vector<UnreadablePart> unreadable_;
+  std::vector<FileCounters> counters_;
   std::vector<std::string> hosts_without_clock_;
   std::int64_t started_ns_ = 0;
   std::uint64_t unrecorded_processes_ = 0, unrecorded_calls_ = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -12,6 +13,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/trace/dxt_text.h"
+#include "iosig/trace/import/darshan_counters.h"
 #include "iosig/trace/import/darshan_log.h"
 
 namespace iosig::trace {
@@ -23,6 +25,7 @@ constexpr double max_job_seconds = 4e9;    ///< since the job began
 constexpr std::int64_t max_segments = INT64_MAX / 64;
 constexpr std::size_t segments_at_once = 1024;
 constexpr std::int64_t no_rank = -1;
+constexpr DarshanModule counted_modules[] = {DarshanModule::posix, DarshanModule::mpi_io, DarshanModule::stdio};
 
 struct Segment {
   double start = 0, end = 0;  ///< seconds since the job began
@@ -36,37 +39,13 @@ struct Segment {
   }
 };
 
-/// The MPI-IO counters of the reads, or the writes, of a rank on a file.
-enum class MpiKind : std::uint8_t { independent, collective, split, nonblocking, mixed };
-
-/// Counters of one module on one file, over all ranks.
-struct FileCounters {
+/// Sums of one module on one file, over all ranks.
+struct FileSums {
   std::int64_t accesses = 0;  ///< reads and writes
   std::int64_t segments = 0;  ///< of DXT
 };
 
-/// Where a module's records have what is read here: sizes and indices of 8-byte counters, by version.
-struct CounterLayout {
-  DarshanModule module;
-  std::uint32_t version;
-  std::size_t bytes;
-  std::size_t first_access;  ///< reads, then writes; of MPI-IO, four pairs
-};
-constexpr CounterLayout layouts[] = {
-    {DarshanModule::posix, 1, 680, 1},  {DarshanModule::posix, 2, 648, 1},  {DarshanModule::posix, 3, 664, 1},
-    {DarshanModule::posix, 4, 704, 3},  {DarshanModule::mpi_io, 1, 544, 2}, {DarshanModule::mpi_io, 2, 544, 2},
-    {DarshanModule::mpi_io, 3, 560, 2}, {DarshanModule::stdio, 1, 240, 1},  {DarshanModule::stdio, 2, 248, 2}};
-
-Call mpi_call(MpiKind kind, bool is_write) {
-  switch (kind) {
-    case MpiKind::collective: return is_write ? Call::MPI_File_write_all : Call::MPI_File_read_all;
-    case MpiKind::split: return is_write ? Call::MPI_File_write_all_begin : Call::MPI_File_read_all_begin;
-    case MpiKind::nonblocking: return is_write ? Call::MPI_File_iwrite : Call::MPI_File_iread;
-    case MpiKind::independent:
-    case MpiKind::mixed: break;
-  }
-  return is_write ? Call::MPI_File_write : Call::MPI_File_read;
-}
+void add_to(std::int64_t& sum, std::int64_t count) { sum = sum > INT64_MAX - count ? INT64_MAX : sum + count; }
 
 class Import {
  public:
@@ -74,20 +53,22 @@ class Import {
 
   Result<void> run() {
     if (!log_.damage().empty()) remark("{}; names of files are missing", log_.damage());
-    for (const DarshanModule module : {DarshanModule::posix, DarshanModule::mpi_io, DarshanModule::stdio})
+    for (const DarshanModule module : counted_modules)
       if (auto done = read_counters(module); !done) return done;
-    const std::uint64_t with_segments =
-        log_.region(DarshanModule::dxt_posix).bytes + log_.region(DarshanModule::dxt_mpi_io).bytes;
-    if (with_segments == 0)
-      return fail(ErrorKind::bad_input,
-                  "{}: has counters of {} files, but no DXT segments; a trace needs single accesses: run the program "
-                  "with DXT_ENABLE_IO_TRACE=1",
-                  log_.shown(), counters_[0].size() + counters_[1].size() + counters_[2].size());
     if (auto done = read_segments(DarshanModule::dxt_mpi_io); !done) return done;
     if (auto done = read_segments(DarshanModule::dxt_posix); !done) return done;
     while (!mpi_segments_.empty())
       if (auto done = write_rank(mpi_segments_.begin()->first); !done) return done;
     note_what_is_missing();
+    writer_.set_job_start(static_cast<std::uint64_t>(log_.started_ns()));
+    for (const DarshanModule module : counted_modules)
+      if (auto done = for_each_record(module, [&](const DarshanCounters& each) { keep_counters(module, each); }); !done)
+        return done;
+    if (ranks_.empty() && kept_counters_ == 0)
+      return fail(ErrorKind::bad_input, "{}: has neither DXT segments nor counters of reads and writes", log_.shown());
+    if (unnamed_counters_ > 0)
+      remark("{} accesses that have counters alone are on files whose name is not in the log; left out",
+             unnamed_counters_);
     return {};
   }
 
@@ -107,55 +88,62 @@ class Import {
     return name == nullptr ? fmt::format("record {}", record) : printable(*name);
   }
 
-  /// Sums the accesses of each file.
+  /// Sums the accesses of each file; says what cannot be used.
   Result<void> read_counters(DarshanModule module) {
     const DarshanRegion& region = log_.region(module);
     if (region.bytes == 0) return {};
     if (region.is_partial) remark("{}: Darshan did not keep the counters of all files", region.name);
-    const auto* const layout = std::ranges::find_if(
-        layouts, [&](const CounterLayout& each) { return each.module == module && each.version == region.version; });
-    if (layout == std::end(layouts)) {
+    if (counter_layout(region, module) == nullptr) {
       remark("byte {}: records of {}, version {}, are not known: what is lost cannot be told", region.offset,
              region.name, region.version);
       return {};
     }
+    std::string damage;
+    auto done = for_each_record(
+        module,
+        [&](const DarshanCounters& each) {
+          if (!each.fault.empty())
+            return remark("{}: the record of {} {}; not used", region.name, shown_name(each.record), each.fault);
+          add_to(counters_.at(static_cast<std::size_t>(module))[each.record].accesses,
+                 static_cast<std::int64_t>(each.file.calls()));
+          if (module != DarshanModule::mpi_io) return;
+          mpi_kinds_[{each.record, each.rank, false}] = each.reads;
+          mpi_kinds_[{each.record, each.rank, true}] = each.writes;
+        },
+        &damage);
+    if (!damage.empty()) remark("{}: counters of {} are missing", damage, region.name);
+    return done;
+  }
+
+  Result<void> for_each_record(DarshanModule module, const std::function<void(const DarshanCounters&)>& take,
+                               std::string* damage = nullptr) {
+    const DarshanRegion& region = log_.region(module);
+    const CounterLayout* const layout = counter_layout(region, module);
+    if (region.bytes == 0 || layout == nullptr) return {};
     DarshanStream stream(log_, region);
     std::string record(layout->bytes, '\0');
     for (;;) {
       const auto got = stream.read(record);
       if (!got) return pass_on(got.error());
       if (*got < record.size()) break;
-      add_counters(*layout, record.data());
+      take(darshan_counters(*layout, log_.numbers(), record.data(), log_.processes()));
     }
-    if (!stream.damage().empty()) remark("{}: counters of {} are missing", stream.damage(), region.name);
+    if (damage != nullptr) *damage = stream.damage();
     return {};
   }
 
-  void add_counters(const CounterLayout& layout, const char* record) {
-    const DarshanNumbers number = log_.numbers();
-    const auto id = number.at<std::uint64_t>(record);
-    const auto rank = number.at<std::int64_t>(record + 8);
-    const auto counter = [&](std::size_t index) {
-      return number.at<std::int64_t>(record + 16 + 8 * (layout.first_access + index));
-    };
-    FileCounters& file = counters_.at(static_cast<std::size_t>(layout.module))[id];
-    const std::size_t pairs = layout.module == DarshanModule::mpi_io ? 4 : 1;
-    for (std::size_t index = 0; index < 2 * pairs; ++index) {
-      const std::int64_t count = counter(index);
-      if (count < 0 || count > max_segments - file.accesses) {
-        remark("a counter of {} accesses on {}, which overflowed; not used", count, shown_name(id));
-        return;
-      }
-      file.accesses += count;
-    }
-    if (layout.module != DarshanModule::mpi_io) return;
-    for (const bool is_write : {false, true}) {
-      int kinds = 0;
-      MpiKind kind = MpiKind::independent;
-      for (std::size_t pair = 0; pair < pairs; ++pair)
-        if (counter(2 * pair + (is_write ? 1 : 0)) > 0) kind = static_cast<MpiKind>(pair), ++kinds;
-      mpi_kinds_[{id, rank, is_write}] = kinds > 1 ? MpiKind::mixed : kind;
-    }
+  /// Keeps the counters of a file of whose accesses in the module there is no segment.
+  void keep_counters(DarshanModule module, const DarshanCounters& counters) {
+    const FileSums& sums = counters_.at(static_cast<std::size_t>(module))[counters.record];
+    if (!counters.fault.empty() || counters.file.calls() == 0 || sums.segments > 0) return;
+    const std::string* const path = log_.name_of(counters.record);
+    if (path == nullptr) return void(unnamed_counters_ += counters.file.calls());
+    if (module == DarshanModule::stdio && path->starts_with("<STD"))  // <STDIN>, <STDOUT>, <STDERR>
+      return notes_.leave_out("on standard input, output and error", counters.file.calls());
+    ++kept_counters_;
+    FileCounters file = counters.file;
+    file.path = *path;
+    writer_.add_counters(std::move(file));
   }
 
   MpiKind mpi_kind(std::uint64_t record, std::int64_t rank, bool is_write) {
@@ -236,7 +224,7 @@ class Import {
         return false;
       }
     }
-    counters_.at(is_mpi ? 1 : 0)[id].segments += count;
+    add_to(counters_.at(is_mpi ? 1 : 0)[id].segments, count);
     return true;
   }
 
@@ -349,12 +337,12 @@ class Import {
   void note_what_is_missing() {
     std::int64_t dropped = 0, accesses = 0;
     std::array<std::size_t, 3> without{};  ///< files with counters and no segments
-    for (const DarshanModule module : {DarshanModule::posix, DarshanModule::mpi_io, DarshanModule::stdio}) {
+    for (const DarshanModule module : counted_modules) {
       const auto which = static_cast<std::size_t>(module);
       for (const auto& [id, file] : counters_.at(which)) {
         if (module != DarshanModule::stdio) {
-          accesses += file.accesses;
-          dropped += std::max<std::int64_t>(file.accesses - file.segments, 0);
+          add_to(accesses, file.accesses);
+          add_to(dropped, std::max<std::int64_t>(file.accesses - file.segments, 0));
         }
         if (file.accesses > 0 && file.segments == 0) ++without.at(which);
       }
@@ -364,21 +352,20 @@ class Import {
       remark("DXT did not keep {} of {} accesses that the counters have; on {} files it has none", dropped, accesses,
              without[0] + without[1]);
     }
-    if (without[2] > 0) remark("files whose accesses by stdio have counters only: {}", without[2]);
     if (unnamed_ > 0) remark("{} accesses are on files whose name is not in the log", unnamed_);
   }
 
   const DarshanLog& log_;
   TraceWriter& writer_;
   ImportNotes& notes_;
-  std::array<std::unordered_map<std::uint64_t, FileCounters>, 3> counters_;  ///< by module, then record
+  std::array<std::unordered_map<std::uint64_t, FileSums>, 3> counters_;  ///< by module, then record
   std::map<std::tuple<std::uint64_t, std::int64_t, bool>, MpiKind> mpi_kinds_;
   std::map<std::int64_t, RankState> ranks_;
   std::map<std::int64_t, std::vector<Segment>> mpi_segments_;  ///< by rank
   std::vector<Segment> segments_;                              ///< of POSIX, of rank_
   std::int64_t rank_ = no_rank;
   std::string buffer_;
-  std::uint64_t unnamed_ = 0;
+  std::uint64_t unnamed_ = 0, kept_counters_ = 0, unnamed_counters_ = 0;
 };
 
 }  // namespace

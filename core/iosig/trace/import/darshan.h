@@ -7,8 +7,8 @@
 // collective, independent, split or nonblocking. A POSIX access is a child of the MPI-IO access of its rank and file
 // (and thread, if the log has them) during which it was made.
 //
-// What DXT dropped is known from the counters, and counted as lost. A log without segments is refused: counters have
-// no single accesses.
+// What DXT dropped is known from the counters, and counted as lost. Of files without segments in a module, and of logs
+// without any, the trace gets the counters (trace/counters.h): sums, no single accesses.
 //
 // Memory: 48 bytes for each segment of MPI-IO and for each segment of the rank that has most.
 #pragma once
@@ -18,7 +18,7 @@
 namespace iosig::trace {
 
 /// Adds the accesses of one log. Fails with `bad_input`, naming file and byte, if it is no log that can be read, or has
-/// no segments. Damage after the first segment is a remark, as are segments that cannot be.
+/// neither segments nor counters. Damage after the first segment is a remark, as are segments that cannot be.
 [[nodiscard]] Result<void> import_darshan(const std::string& path, TraceWriter& writer, ImportNotes& notes);
 
 }  // namespace iosig::trace

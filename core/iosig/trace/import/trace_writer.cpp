@@ -136,8 +136,15 @@ Result<void> TraceWriter::flush_all() {
   return {};
 }
 
+Result<void> TraceWriter::write_file(const std::string& name, const std::string& text) const {
+  const std::string shown = fmt::format("{}/{}", path_, name);
+  const Fd file(::openat(directory_->get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) return system_failure("make", shown);
+  return write_all(file.get(), text, shown);
+}
+
 Result<TraceWriter::Totals> TraceWriter::finish(std::string_view source) {
-  Totals totals{.calls = calls_, .files = paths_.size()};
+  Totals totals{.calls = calls_, .files = paths_.size(), .counters = counters_.size()};
   std::vector<bool> has_facts(processes_.size());
   for (ThreadState& thread : threads_) {
     if (!thread.part) continue;
@@ -152,16 +159,13 @@ Result<TraceWriter::Totals> TraceWriter::finish(std::string_view source) {
   }
   nlohmann::ordered_json manifest{{"schema", trace_schema},
                                   {"imported_from", source},
-                                  {"started_ns", calls_ == 0 ? 0 : least_start_},
+                                  {"started_ns", least_start_ == UINT64_MAX ? 0 : least_start_},
                                   {"command", nlohmann::ordered_json::array()}};
   if (!selected_calls_.empty()) manifest["calls"] = selected_calls_;
-  const std::string shown = fmt::format("{}/manifest.json", path_);
-  {
-    const Fd file(
-        ::openat(directory_->get(), "manifest.json", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!file) return system_failure("make", shown);
-    if (auto done = write_all(file.get(), manifest.dump(2) + "\n", shown); !done) return pass_on(done.error());
-  }
+  if (!counters_.empty())
+    if (auto done = write_file(std::string(counters_name), counters_text(counters_)); !done)
+      return pass_on(done.error());
+  if (auto done = write_file("manifest.json", manifest.dump(2) + "\n"); !done) return pass_on(done.error());
   if (is_interrupted_ && is_interrupted_()) return interrupted();
   if (::rename(draft_.c_str(), path_.c_str()) != 0) {
     if (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR) return refuse_existing(path_);

@@ -8,6 +8,7 @@
 // thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,6 +20,7 @@
 
 #include "iosig/base/files.h"
 #include "iosig/base/result.h"
+#include "iosig/trace/counters.h"
 #include "iosig/trace/part_write.h"
 
 namespace iosig::trace {
@@ -27,6 +29,7 @@ class TraceWriter {
  public:
   struct Totals {
     std::uint64_t processes = 0, threads = 0, calls = 0, files = 0;  ///< files: different paths
+    std::uint64_t counters = 0;                                      ///< of files without calls
   };
   using ProcessNumber = std::uint32_t;
   using ThreadNumber = std::uint32_t;
@@ -51,6 +54,10 @@ class TraceWriter {
   void count_lost(ProcessNumber process, std::uint64_t calls) { processes_[process].lost_calls += calls; }
   /// Says which calls the other tool records, if it does not record all: as the manifest's `calls`.
   void set_selected_calls(std::string calls) { selected_calls_ = std::move(calls); }
+  /// Says when the job began, nanoseconds since 1970: it has no call before.
+  void set_job_start(std::uint64_t start) { least_start_ = std::min(least_start_, start); }
+  /// Adds sums over accesses of which the other tool has no single calls.
+  void add_counters(FileCounters counters) { counters_.push_back(std::move(counters)); }
   [[nodiscard]] bool has_calls(ProcessNumber process) const { return processes_[process].parts > 0; }
   /// Each thread has a part. Several parts may have the same tid.
   [[nodiscard]] ThreadNumber add_thread(ProcessNumber process, std::int32_t tid);
@@ -82,6 +89,7 @@ class TraceWriter {
   [[nodiscard]] Result<void> make_part(ThreadState& thread, std::uint64_t start);
   std::uint32_t name_of_path(ThreadState& thread, std::string_view path);
   [[nodiscard]] Result<void> flush_all();
+  [[nodiscard]] Result<void> write_file(const std::string& name, const std::string& text) const;
 
   std::function<bool()> is_interrupted_;
   std::string selected_calls_;
@@ -91,6 +99,7 @@ class TraceWriter {
   std::uint64_t first_key_ = 0;
   std::vector<ProcessState> processes_;
   std::vector<ThreadState> threads_;
+  std::vector<FileCounters> counters_;
   std::unordered_map<std::string, std::uint32_t> paths_;
   std::uint64_t calls_ = 0, unwritten_ = 0, least_start_ = UINT64_MAX;
 };
