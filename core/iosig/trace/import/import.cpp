@@ -13,6 +13,8 @@
 #include "iosig/trace/import/darshan_log.h"
 #include "iosig/trace/import/dftracer.h"
 #include "iosig/trace/import/line_input.h"
+#include "iosig/trace/import/recorder.h"
+#include "iosig/trace/import/recorder_log.h"
 #include "iosig/trace/import/strace.h"
 #include "iosig/trace/import/strace_line.h"
 
@@ -24,7 +26,8 @@ constexpr std::size_t small_buffer = std::size_t{1} << 14;  ///< of many files a
 
 struct Input {
   std::string path;
-  bool is_named = true;  ///< by the user; else found in a directory
+  bool is_named = true;      ///< by the user; else found in a directory
+  bool is_recorder = false;  ///< a directory
 };
 
 Result<std::vector<Input>> files_of(const std::vector<std::string>& inputs) {
@@ -32,7 +35,11 @@ Result<std::vector<Input>> files_of(const std::vector<std::string>& inputs) {
   for (const std::string& each : inputs) {
     struct stat status {};
     if (each == "-" || ::stat(each.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
-      found.push_back({each, true});
+      found.push_back({each, true, false});
+      continue;
+    }
+    if (is_recorder_directory(each)) {
+      found.push_back({each, true, true});
       continue;
     }
     const Fd directory(::open(each.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -42,7 +49,7 @@ Result<std::vector<Input>> files_of(const std::vector<std::string>& inputs) {
     std::ranges::sort(*names);
     for (const std::string& name : *names)
       if (::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode))
-        found.push_back({fmt::format("{}/{}", without_trailing_slashes(each), name), false});
+        found.push_back({fmt::format("{}/{}", without_trailing_slashes(each), name), false, false});
   }
   return found;
 }
@@ -82,7 +89,15 @@ Result<std::vector<Group>> groups_of(const std::vector<Input>& inputs, std::opti
                                      ImportNotes& notes) {
   std::vector<Group> groups;
   std::map<std::string, std::size_t> by_name;
-  for (const auto& [path, is_named] : inputs) {
+  for (const auto& [path, is_named, is_recorder] : inputs) {
+    if (is_recorder != (forced.value_or(ImportFormat::recorder) == ImportFormat::recorder) && (is_recorder || forced))
+      return fail(ErrorKind::bad_input, "{}: {}", printable(path),
+                  is_recorder ? "a directory of Recorder; --format names another format"
+                              : "no directory of Recorder: it has neither recorder.mt nor recorder.dat");
+    if (is_recorder) {
+      groups.push_back({ImportFormat::recorder, {path}});
+      continue;
+    }
     std::optional<ImportFormat> format = forced;
     bool names_pids = true;
     struct stat status {};
@@ -110,7 +125,7 @@ Result<std::vector<Group>> groups_of(const std::vector<Input>& inputs, std::opti
     if (!format)
       return fail(ErrorKind::bad_input,
                   "{}:1: no format that is known; expected the CSV of 'iosig export', what strace -f -ttt -T -y "
-                  "-o FILE writes, or a log of DFTracer or Darshan",
+                  "-o FILE writes, a log of DFTracer or Darshan, or a directory of Recorder",
                   printable(path));
     const auto [name, pid] = name_and_pid(path);
     const bool is_of_many = *format == ImportFormat::strace && pid && !names_pids;
@@ -142,6 +157,7 @@ Result<void> read_group(const Group& group, TraceWriter& writer, ImportNotes& no
     writer.set_selected_calls("reads and writes that DXT records");
     return import_darshan(group.paths.front(), writer, notes);
   }
+  if (group.format == ImportFormat::recorder) return import_recorder(group.paths.front(), writer, notes);
   DftracerImport dftracer(writer, notes);
   for (const std::string& path : group.paths) {
     auto input = LineInput::open(path, std::size_t{1} << 20, &notes);

@@ -13,8 +13,8 @@
 
 namespace iosig::trace {
 
-enum class ImportFormat : std::uint8_t { csv, strace, dftracer, darshan };
-inline constexpr std::string_view import_formats[] = {"csv", "strace", "dftracer", "darshan"};
+enum class ImportFormat : std::uint8_t { csv, strace, dftracer, darshan, recorder };
+inline constexpr std::string_view import_formats[] = {"csv", "strace", "dftracer", "darshan", "recorder"};
 
 /// Input that a reader left out.
 struct ImportNotes {
@@ -34,7 +34,8 @@ struct Imported {
   ImportNotes notes;
 };
 
-/// Reads `inputs` (files; "-": standard input; directories: their files, whatever is no trace is left out) and makes
+/// Reads `inputs` (files; "-": standard input; directories: those of Recorder; else their files, whatever is
+/// no trace is left out) and makes
 /// the trace `output` of them (TraceWriter::make). `format`: of all inputs; empty: found by their content.
 /// `is_interrupted` is asked before each call is added: true ends the import with `system`.
 /// Fails with `bad_input` if an input has no known format or is malformed; nothing is left at `output` then.
