@@ -181,31 +181,42 @@ int run_plan(const PlanArguments& options, Console& console) {
   return yes;
 }
 
-void add_input_options(Verb verb, PlanArguments& options) {
+/// Returns --show, which excludes all that says how to plan.
+Option add_input_options(Verb verb, PlanArguments& options) {
   const Option trace =
       verb.add_option("--trace", options.source.trace,
                       "what to plan for: the directory that 'iosig trace -o' made, accesses as CSV or as "
                       "lines of numbers, a pattern; - for standard input")
           .type_name("TRACE");
-  verb.add_option("--show", options.show, "explain a plan that was made before, instead of making one")
-      .type_name("PLAN")
-      .excludes(trace);
+  const Option show =
+      verb.add_option("--show", options.show, "explain a plan that was made before, instead of making one")
+          .type_name("PLAN")
+          .excludes(trace);
   add_storage_option(verb, options.storage);
   verb.add_option("--current", options.current,
                   "the plan whose last window is in place: moves count from it, and its regions take room")
       .type_name("PLAN");
   verb.add_option("--files", options.source.files, "only files whose name (or path, if GLOB has a slash) matches")
-      .type_name("GLOB");
+      .type_name("GLOB")
+      .excludes(show);
   verb.add_option("--layer", options.source.layer, "of traces: mpi-io, stdio or posix")
       .check(one_of({"mpi-io", "stdio", "posix"}))
-      .shows_default();
-  const Option reads = verb.add_flag("--reads", options.source.reads, "only reads");
+      .shows_default()
+      .excludes(show);
+  const Option reads = verb.add_flag("--reads", options.source.reads, "only reads").excludes(show);
   verb.add_flag("--writes", options.source.writes, "only writes; numbers and patterns count as writes instead of reads")
-      .excludes(reads);
+      .excludes(reads)
+      .excludes(show);
   verb.add_option("--application", options.application, "name for the region map (default: the traced program's)")
-      .type_name("NAME");
-  verb.add_option("--processes", options.processes, "processes of the run (default: those in TRACE)").type_name("N");
-  verb.add_option("--processes-per-node", options.processes_per_node, "of these, on one node").type_name("N");
+      .type_name("NAME")
+      .excludes(show);
+  verb.add_option("--processes", options.processes, "processes of the run (default: those in TRACE)")
+      .type_name("N")
+      .excludes(show);
+  verb.add_option("--processes-per-node", options.processes_per_node, "of these, on one node")
+      .type_name("N")
+      .excludes(show);
+  return show;
 }
 
 }  // namespace
@@ -213,29 +224,35 @@ void add_input_options(Verb verb, PlanArguments& options) {
 void add_plan(Verb app, Action& action) {
   const Verb verb = app.add_verb("plan", "Plan where regions of files lie over servers of unlike speed");
   const auto options = std::make_shared<PlanArguments>();
-  add_input_options(verb, *options);
+  const Option show = add_input_options(verb, *options);
   verb.add_option("-o,--output", options->output, "write the plan").type_name("PLAN");
   verb.add_option("--map", options->map, "write the placements into this region map").type_name("FILE");
   verb.add_flag("--dry-run", options->dry_run, "plan and explain, but write nothing");
   verb.add_option("--algorithm", options->algorithm, "paper: H2DP's, as printed")
       .check(one_of({"ours", "paper"}))
-      .shows_default();
+      .shows_default()
+      .excludes(show);
   verb.add_option("--regions", options->regions, "adaptive: cut where the use changes")
       .check(one_of({"fixed", "adaptive"}))
-      .shows_default();
+      .shows_default()
+      .excludes(show);
   verb.add_option("--region-size", options->region_size, "of adaptive regions: the largest")
       .type_name("SIZE")
-      .shows_default();
+      .shows_default()
+      .excludes(show);
   verb.add_option("--window", options->window, "span of time that is planned together")
       .type_name("TIME")
-      .shows_default();
+      .shows_default()
+      .excludes(show);
   verb.add_option("--contention", options->contention,
                   "spread: processes use different regions at a time; together: all use the same one")
       .check(one_of({"spread", "together"}))
-      .shows_default();
+      .shows_default()
+      .excludes(show);
   verb.add_option("--horizon", options->horizon, "windows for which the last layout is expected to last")
       .type_name("N")
-      .shows_default();
+      .shows_default()
+      .excludes(show);
   verb.add_flag("--all", options->all, fmt::format("list all regions, not {} of each window", listed_regions));
   verb.add_flag("--simulate", options->source.keeps_requests,
                 "also simulate the requests, by the plan and with stripes of 64 KB over all servers (or as CURRENT)");

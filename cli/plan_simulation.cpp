@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -17,7 +18,7 @@ using simulate::SimulatedWindow;
 double rate_of(double bytes, double seconds) { return seconds > 0 ? bytes / seconds : 0; }
 
 std::string gain_text(double baseline_s, double seconds) {
-  return seconds > 0 ? fmt::format("{:+.0f} %", 100 * (baseline_s / seconds - 1)) : "-";
+  return seconds > 0 ? fmt::format("{:+.0f} %", std::round(100 * (baseline_s / seconds - 1)) + 0.0) : "-";
 }
 
 std::vector<std::string> row_of(std::string window, double predicted_s, const SimulatedWindow& simulated) {

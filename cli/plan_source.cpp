@@ -102,8 +102,9 @@ Result<PlanDemand> from_trace(const PlanSource& source, const PlanGranularity& g
   if (const auto read = opened->for_each(take, *selection, faults); !read) return pass_on(read.error());
   note_faults(faults, console);
   if (left_out > 0)
-    console.note(fmt::format("left out: {} read{} or write{} that failed, had not returned, or have no offset",
-                             left_out, left_out == 1 ? "" : "s", left_out == 1 ? "" : "s"));
+    console.note(fmt::format(
+        "left out: {} read{} or write{} that failed, had not returned, or whose offset or file is not known", left_out,
+        left_out == 1 ? "" : "s", left_out == 1 ? "" : "s"));
   auto input = collector.finish(granularity);
   if (!input) return fail(input.error().kind, "{}: {}", shown_name(source.trace), input.error().message);
   PlanDemand demand;

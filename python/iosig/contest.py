@@ -1,4 +1,4 @@
-"""Placements of a file's regions over HDD and SSD servers, run in the simulator: who is how fast, and why.
+"""Placements of a file's regions over HDD and SSD servers, run in the simulator: how fast each is, and why.
 
 >>> from iosig import contest
 >>> hot = contest.HotRegions(request_bytes=512 * 1024)

@@ -60,6 +60,7 @@ def test_a_plan_and_its_map_are_written_and_explained_again(iosig: Iosig, tmp_pa
     assert iosig("plan", "--show", plan).stdout == explained
     assert "need --trace" in iosig("plan", "--show", plan, "--simulate", check=2).stderr
     assert len(iosig("plan", "--show", plan, "--plot").stdout.splitlines()) == 4
+    assert "--window" in iosig("plan", "--show", plan, "--window", "1s", check=2).stderr
 
     document = json.loads(plan.read_text())
     with sqlite3.connect(table) as database:
