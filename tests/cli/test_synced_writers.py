@@ -46,6 +46,33 @@ def container(iosig: Iosig, tmp_path: Path) -> Path:
     )
 
 
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "index gone": lambda container: (container / "d1" / "index.1").unlink(),
+    "index cut": lambda container: (container / "d1" / "index.1").write_bytes(b"IO"),
+    "tail zeroed": lambda container: (container / "d1" / "tail.1").write_bytes(bytes(8192)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_file_whose_killed_writer_is_damaged_can_be_emptied(iosig: Iosig, container: Path, damage: str) -> None:
+    """The writer is dead, so that what it wrote is older than the new content, whatever it was."""
+    DAMAGES[damage](container)
+    assert exported(iosig, container) is None
+    iosig("run", "--", "sh", "-c", f"printf new > {container}")
+    assert problems(iosig, container) == [] and exported(iosig, container) == b"new"
+
+
+def test_emptying_a_file_keeps_the_damaged_droppings_of_an_active_writer(iosig: Iosig, container: Path) -> None:
+    """What it writes afterwards counts."""
+    writing = Writing(container)
+    writing("open d", "write d 0 5 d")
+    (container / "d3" / "index.3").unlink()
+    iosig("run", "--", "sh", "-c", f": > {container}")
+    assert (container / "d3" / "data.3").exists() and (container / "d3" / "tail.3").exists()
+    writing.end(kill=True)
+    assert exported(iosig, container) is None
+
+
 @pytest.mark.parametrize("id", [1, 2])
 def test_a_writer_of_which_nothing_is_left_is_missed(iosig: Iosig, container: Path, id: int) -> None:
     assert problems(iosig, container) == []

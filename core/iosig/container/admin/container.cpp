@@ -21,6 +21,7 @@
 #include "iosig/container/admin/names.h"
 #include "iosig/container/admin/removal.h"
 #include "iosig/container/layout/closed_writers.h"
+#include "iosig/container/layout/tail.h"
 #include "iosig/container/read/content.h"
 #include "iosig/container/read/index_snapshot.h"
 #include "iosig/container/read/regular_writers.h"
@@ -255,6 +256,25 @@ void delete_void_droppings(const ContainerDirectory& directory, const WriterCont
   directory.delete_data_and_index(before.id);
 }
 
+/// Returns the writers with ids below `end` of which no index tells what they wrote, and which are dead: whatever they
+/// wrote is older than a truncation that begins now. A writer without a tail may be active: its droppings are damaged.
+std::vector<std::int64_t> dead_lost_writers(const ContainerDirectory& directory, const ContainerContent& content,
+                                            std::int64_t end) {
+  std::vector<std::int64_t> dead;
+  for (const LostWrites& lost : content.lost_writes) {
+    if (lost.id < 0 || lost.id >= end) continue;
+    const Fd tail = directory.open_dropping(Dropping::tail, lost.id, O_RDONLY | O_NONBLOCK);
+    if (tail && !is_alive(tail)) dead.push_back(lost.id);
+  }
+  return dead;
+}
+
+/// **Deletes the droppings of a dead writer**; the tail last, which names it until then.
+void delete_dead_droppings(const ContainerDirectory& directory, std::int64_t id) {
+  for (const Dropping kind : {Dropping::data, Dropping::index, Dropping::tail})
+    if (directory.unlink_dropping(kind, id) != 0 && errno != ENOENT) return;
+}
+
 }  // namespace
 
 Result<void> truncate_container(const std::shared_ptr<const ContainerDirectory>& directory, std::int64_t size) {
@@ -266,6 +286,9 @@ Result<void> truncate_container(const std::shared_ptr<const ContainerDirectory>&
     if (!content) return pass_on(std::move(content.error()));
     before = *std::move(content);
   }
+  // Before the mark is made: what a writer wrote after the mark counts, even if the writer has died since.
+  std::vector<std::int64_t> dead;
+  if (size == 0) dead = dead_lost_writers(*directory, *before, (*writer)->id());
   if (auto cut = (*writer)->truncate(size); !cut) return cut;
   if (size == 0) {
     // The mark must be durable before the droppings that it makes void are deleted.
@@ -276,6 +299,7 @@ Result<void> truncate_container(const std::shared_ptr<const ContainerDirectory>&
     // that of the mark's writer as a loss.
     for (const WriterContent& each : before->writers)
       if (each.id < (*writer)->id()) delete_void_droppings(*directory, each);
+    for (const std::int64_t id : dead) delete_dead_droppings(*directory, id);
   }
   return (*writer)->close();
 }
