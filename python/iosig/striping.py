@@ -79,6 +79,8 @@ __all__ = [
 Algorithm = Literal["ours", "paper"]
 Contention = Literal["spread", "together"]
 
+MOST_REGIONS = 1 << 24  # of one file, as in the core
+
 
 @dataclass(frozen=True)
 class ServerClass:
@@ -262,7 +264,10 @@ def simulate(
     stripes = _sizes("stripe_bytes", stripe_bytes)
     if stripes.ndim == 1:
         end = int((where + sizes).max()) if len(where) else 0
-        stripes = np.tile(stripes, (max(1, -(-end // region_bytes)), 1))
+        regions = max(1, -(-end // region_bytes))
+        if regions > MOST_REGIONS:
+            raise ValueError(f"region_bytes: expected at most {MOST_REGIONS} regions, got {regions}: use larger ones")
+        stripes = np.tile(stripes, (regions, 1))
     if stripes.ndim != 2:
         raise ValueError(f"stripe_bytes: expected one or two dimensions, got {stripes.ndim}")
     senders = _sizes("processes", np.arange(len(where)) % servers.processes if processes is None else processes)

@@ -82,6 +82,8 @@ def test_bad_arguments_are_refused() -> None:
         striping.migrate(servers(), [0], [0], 1, window_s=0)
     with pytest.raises(ValueError, match="offsets: expected one dimension, got 2"):
         striping.select(servers(), [[0]], 1)
+    with pytest.raises(ValueError, match="use larger ones"):
+        striping.simulate(servers(), [0, KB], [1 << 62], 1)
     with pytest.raises(ValueError, match="no request"):
         striping.select(servers(), [], 1)
 
