@@ -29,6 +29,7 @@
 #include "iosig/storage/activity.h"
 #include "iosig/storage/probe.h"
 #include "storage_json.h"
+#include "storage_network.h"
 #include "storage_servers.h"
 #include "storage_source.h"
 
@@ -106,6 +107,7 @@ struct ProbeFlags {
   std::string output;
   std::optional<std::string> hosts;
   std::vector<std::string> mounts;
+  NetworkFlags network;
 };
 
 /// Returns the current description, or an empty one. Does not read free space, because it may list dead mounts.
@@ -237,10 +239,33 @@ ordered_json unsettled_json(const Storage& storage) {
   return unsettled;
 }
 
+/// Rank 0 writes; the other processes of the launcher only take part.
+int run_network_probe(const ProbeFlags& flags, const std::string& file, Console& console) {
+  if (flags.quick || !flags.mounts.empty())
+    return console.fail({ErrorKind::usage, "--network measures no storage; leave out --quick and --mount"});
+  const auto probe = measured_network(flags.network, console);
+  if (!probe) return console.fail(probe.error());
+  if (!*probe) return yes;
+  const auto lock = flags.dry_run ? Fd() : lock_directory_of(file);
+  if (!lock) return console.fail(lock.error());
+  const auto current = current_storage(file);
+  if (!current) return console.fail(current.error());
+  Storage measured, storage = *current;
+  measured.network = network_of(**probe);
+  storage.network = merge_probe(*current, measured).network;
+  if (flags.dry_run)
+    console.note(fmt::format("dry run: {} was not written", printable(file)));
+  else if (const auto done = write_with_backup(file, storage_text(storage), console); !done)
+    return console.fail(done.error());
+  say_network(**probe, storage, flags.dry_run ? "" : file, console);
+  return yes;
+}
+
 int run_probe(const ProbeFlags& flags, Console& console) {
   const auto written = file_to_write(flags);
   if (!written) return console.fail(written.error());
   const std::string& file = *written;
+  if (flags.network.is_wanted) return run_network_probe(flags, file, console);
   const auto current = current_storage(file);
   if (!current) return console.fail(current.error());
 
@@ -434,6 +459,7 @@ void add_storage(Verb app, Action& action) {
       .repeatable();
   probe.add_flag("--force", flags->force, "replace the description even if other programs keep the machine busy");
   probe.add_flag("--dry-run", flags->dry_run, "measure and show, but write nothing");
+  add_network_options(probe, flags->network);
   probe.when_chosen(action, "iosig.storage/1", [flags](Console& console) { return run_probe(*flags, console); });
 
   const Verb list = add("list", "One line for each mount point", "iosig storage list --storage storage.toml");

@@ -175,6 +175,51 @@ def test_without_a_description_list_inspects_and_says_so(iosig: Any) -> None:
     assert all(d["origins"]["write_bandwidth"] == "default" for d in document["devices"])
 
 
+def ranks(iosig: Any, size: int, started: list[int], *more: str) -> list[tuple[int, str, str]]:
+    """Status, stdout and stderr of the ranks of a job that are started. No MPI library: only what a launcher says."""
+    command = [str(iosig.binary), "storage", "probe", "--network", "--rendezvous", str(iosig.home), *more]
+    jobs = [
+        subprocess.Popen(
+            command,
+            env=iosig.env | {"PMI_RANK": str(rank), "PMI_SIZE": str(size)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in started
+    ]
+    told = [job.communicate(timeout=60) for job in jobs]
+    return [(job.returncode, *texts) for job, texts in zip(jobs, told, strict=True)]
+
+
+def test_the_network_is_measured_between_the_processes_of_a_launcher(iosig: Any, tmp_path: Path) -> None:
+    file = tmp_path / "servers.toml"
+    file.write_text(
+        'schema = "iosig.storage/2"\n[network]\nstartup = "3ms"\n'
+        '[[server]]\nname = "a"\nclass = "x"\nread_startup = "1ms"\nwrite_startup = "1ms"\n'
+        'read_bandwidth = "1MB/s"\nwrite_bandwidth = "1MB/s"\n'
+    )
+    how = ["--output", str(file), "--repeats", "40", "--json"]
+    (status, out, err), (other, silence, _) = ranks(iosig, 2, [0, 1], *how)
+    assert (status, other, silence) == (0, 0, "") and "all processes run on one node" in err
+    told = json.loads(out)
+    assert told["nodes"] == 1 and len(told["pairs"]) == 2
+    assert told["network"]["origins"] == {"startup": "config", "bandwidth": "measured"}  # by hand: it wins
+    assert told["network"]["startup_s"] == 3e-3 and told["network"]["bytes_per_s"] > 0
+    text = file.read_text()
+    assert "[network.probed]" in text and 'name = "a"' in text
+    assert list(iosig.home.iterdir()) == []
+
+
+def test_a_process_that_does_not_come_is_named_and_ends_the_others(iosig: Any, tmp_path: Path) -> None:
+    how = ["--output", str(tmp_path / "x.toml"), "--timeout", "1s"]
+    (lead, _, said), (other, _, heard) = ranks(iosig, 3, [0, 2], *how)
+    assert (lead, other) == (4, 4) and "2 of 3 processes came within 1 s; missing: rank 1" in said
+    assert "missing: rank 1" in heard or "rank 0 did not come" in heard
+    assert not (tmp_path / "x.toml").exists() and list(iosig.home.iterdir()) == []
+    assert "mpirun -n 2" in iosig("storage", "probe", "--network", check=2).stderr
+
+
 def test_help_ends_in_an_example(iosig: Any) -> None:
     for verb in ("probe", "list", "show"):
         assert "Example: iosig storage" in iosig("storage", verb, "--help").stdout.strip().splitlines()[-1]

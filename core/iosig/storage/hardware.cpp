@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
+#include "iosig/base/units.h"
 #include "iosig/model/filesystem.h"
 
 namespace iosig {
@@ -188,5 +190,26 @@ Hardware inspect_hardware(const Mount& mount, const std::vector<Mount>& mounts, 
   }
   return hardware;
 }
+
+double rounded(double value) {
+  if (value == 0) return 0;
+  const double digits = 2 - std::floor(std::log10(value));
+  const double scale = std::pow(10, std::abs(digits));
+  return digits > 0 ? std::round(value * scale) / scale : std::round(value / scale) * scale;
+}
+
+namespace {
+
+/// As rounded(), in the largest of `units` (descending) that fits, which keeps its text short.
+double rounded_in(double value, std::initializer_list<double> units) {
+  for (const double unit : units)
+    if (value >= unit) return rounded(value / unit) * unit;
+  return rounded(value);
+}
+
+}  // namespace
+
+double rounded_rate(double bytes_per_s) { return rounded_in(bytes_per_s, {1.0 * GiB, 1.0 * MiB, 1.0 * KiB}); }
+double rounded_seconds(double seconds) { return rounded_in(seconds, {1.0, 1e-3, 1e-6, 1e-9}); }
 
 }  // namespace iosig

@@ -46,4 +46,10 @@ void set_kind(Device& device, DeviceKind kind);
 /// Marks `key` as found by a probe, with the given origin.
 void set_origin(Provenances& provenance, std::string_view key, Origin origin);
 
+/// Return a measured value with three significant digits, since more would be noise. Rates and times: in the unit that
+/// keeps their text short.
+[[nodiscard]] double rounded(double value);
+[[nodiscard]] double rounded_rate(double bytes_per_s);
+[[nodiscard]] double rounded_seconds(double seconds);
+
 }  // namespace iosig

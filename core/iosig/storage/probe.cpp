@@ -24,23 +24,6 @@ namespace {
 /// Minimum seek time of a rotating disk; flash is always faster.
 constexpr double shortest_seek_s = 1e-3;
 
-/// Returns `value` with three significant digits; more would be noise.
-double rounded(double value) {
-  if (value == 0) return 0;
-  const double digits = 2 - std::floor(std::log10(value));
-  const double scale = std::pow(10, std::abs(digits));
-  return digits > 0 ? std::round(value * scale) / scale : std::round(value / scale) * scale;
-}
-
-/// As rounded(), in the largest of `units` (descending) that fits, which keeps its text short.
-double rounded_in(double value, std::initializer_list<double> units) {
-  for (const double unit : units)
-    if (value >= unit) return rounded(value / unit) * unit;
-  return rounded(value);
-}
-double rounded_rate(double bytes_per_s) { return rounded_in(bytes_per_s, {1.0 * GiB, 1.0 * MiB, 1.0 * KiB}); }
-double rounded_seconds(double seconds) { return rounded_in(seconds, {1.0, 1e-3, 1e-6, 1e-9}); }
-
 template <class Member, class Round, class Text>
 void set_measured(Device& device, Member Device::*member, std::string_view key, const Estimate& estimate, Round round,
                   Text text) {
