@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "iosig/replay/file_key.h"
 #include "iosig/replay/trace_plan.h"
 
 namespace iosig {
@@ -54,16 +55,6 @@ class TraceSurvey {
     std::uint32_t stream = UINT32_MAX;
     std::uint64_t op = 0;
     std::int64_t end_ns = 0;
-  };
-  struct FileKey {
-    const trace::Process* process = nullptr;
-    std::uint32_t file = 0;
-    bool operator==(const FileKey&) const = default;
-  };
-  struct FileKeyHash {
-    std::size_t operator()(const FileKey& key) const {
-      return std::hash<const void*>{}(key.process) ^ key.file * std::size_t{0x9e3779b97f4a7c15};
-    }
   };
   /// The access that is being added.
   struct Current {

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "iosig/replay/file_key.h"
 #include "iosig/replay/target_tree.h"
 #include "iosig/replay/trace_content.h"
 #include "iosig/replay/trace_replay.h"
@@ -38,16 +39,6 @@ class TraceWorker {
     std::int64_t position = 0;  ///< of the descriptor; -1: unknown
     int references = 1;
     bool appends = false;
-  };
-  struct FileKey {
-    const trace::Process* process = nullptr;
-    std::uint32_t file = 0;
-    bool operator==(const FileKey&) const = default;
-  };
-  struct FileKeyHash {
-    std::size_t operator()(const FileKey& key) const {
-      return std::hash<const void*>{}(key.process) ^ key.file * std::size_t{0x9e3779b97f4a7c15};
-    }
   };
   /// The operation that is being performed.
   struct Step {
