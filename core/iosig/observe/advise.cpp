@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include "iosig/base/shell.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/cost/throughput.h"
+#include "iosig/observe/advice_subject.h"
 #include "iosig/observe/many_files.h"
 
 namespace iosig::observe {
@@ -42,63 +42,6 @@ double ratio(std::uint64_t part, std::uint64_t whole) {
 }
 
 std::string percent_text(double share) { return fmt::format("{:.0f} %", 100 * share); }
-
-/// One stream: what its accesses are like, and what they cost.
-struct Subject {
-  InferredStream stream;
-  StreamCosts costs;
-  Layer layer = Layer::posix;
-  bool is_new = true;            ///< the run has made its files, or emptied them
-  bool follows_link = true;      ///< a link in the place of a file lasts until the end of the run
-  bool may_refuse_link = false;  ///< opened with O_NOFOLLOW
-  bool has_several_writers = false;
-  std::uint64_t readers = 0, writers = 0;  ///< processes of each file, summed up over the files
-
-  [[nodiscard]] const LayerCosts& moved() const { return costs.layers[static_cast<std::size_t>(layer)]; }
-  [[nodiscard]] bool has_word(std::string_view word) const {
-    return std::ranges::any_of(stream.findings, [&](const Finding& each) { return each.word == word; });
-  }
-  /// How often a process began to write, or to read, one of the files: by an open, unless it had opened it before, or
-  /// with a descriptor that it inherited.
-  [[nodiscard]] std::uint64_t uses(bool writes) const {
-    return std::max<std::uint64_t>(costs.opens.calls - costs.repeated_opens.calls, writes ? writers : readers);
-  }
-  [[nodiscard]] bool is_random() const { return stream.order == "random" || stream.order == "strided"; }
-};
-
-/// The streams with transfers, as infer() groups them; then the other files, each for itself.
-std::vector<Subject> subjects_of(const TracedRun& run, const RunCosts& costs) {
-  std::map<std::string_view, const StreamFacts*> facts;
-  for (const StreamFacts& each : run.facts) facts.emplace(each.path, &each);
-  std::map<std::string_view, const StreamCosts*> left;
-  for (const StreamCosts& each : costs.streams) left.emplace(each.path, &each);
-  std::vector<Subject> subjects;
-  for (InferredStream& stream : infer(std::span(&run, 1))) {
-    Subject& made = subjects.emplace_back();
-    for (const std::string& path : stream.paths) {
-      if (const auto cost = left.find(path); cost != left.end()) {
-        made.costs.add(*cost->second);
-        left.erase(cost);
-      }
-      const StreamFacts& each = *facts.at(path);
-      made.is_new = made.is_new && (!each.was_there || each.is_emptied);
-      made.follows_link = made.follows_link && !each.is_created_exclusively && !each.is_removed && !each.may_remain &&
-                          each.renamed_to.empty();
-      made.may_refuse_link = made.may_refuse_link || each.is_refused_as_link;
-      made.readers += each.transfers()->readers.size(), made.writers += each.transfers()->writers.size();
-      made.has_several_writers = made.has_several_writers || each.transfers()->writers.size() > 1;
-    }
-    made.layer = made.costs.lowest_layer();
-    made.stream = std::move(stream);
-  }
-  for (const auto& [path, cost] : left) {
-    Subject& made = subjects.emplace_back();
-    made.costs.add(*cost);
-    made.stream.glob = escaped_glob(path);
-    made.stream.paths.emplace_back(path);
-  }
-  return subjects;
-}
 
 class Adviser {
  public:
