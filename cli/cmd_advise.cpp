@@ -208,7 +208,8 @@ std::string text_of(const Advice& each, bool why) {
   return text;
 }
 
-void show(const RunAdvice& found, const AdviseArguments& options, const Machine& machine, const Console& console) {
+void show(const RunAdvice& found, bool has_calls, const AdviseArguments& options, const Machine& machine,
+          const Console& console) {
   if (console.json) {
     ordered_json advice = ordered_json::array();
     for (const Advice& each : found.advice) advice.push_back(json_of(each));
@@ -222,7 +223,9 @@ void show(const RunAdvice& found, const AdviseArguments& options, const Machine&
   }
   console.say(fmt::format("{} of I/O in {}", about_seconds(found.io_s), about_seconds(found.wall_s)));
   for (const Advice& each : found.advice) console.say("\n" + std::string(trimmed(text_of(each, options.why))));
-  if (found.advice.empty()) console.say("no advice: nothing costs much without need");
+  if (found.advice.empty())
+    console.say(has_calls ? "no advice: nothing costs much without need"
+                          : "no advice: without calls, no costs are known");
   if (found.left_out > 0)
     console.note(fmt::format("left out: {} finding{} with less than 10 ms or {} to gain (--min-gain)", found.left_out,
                              found.left_out == 1 ? "" : "s", options.min_gain));
@@ -245,7 +248,9 @@ int run_advise(const AdviseArguments& options, Console& console) {
       .choose = [&](const std::string& path, const std::string& signature) { return machine->choose(path, signature); },
       .no_gain = machine->no_gain()};
   set_command(evidence.traces, surroundings);
-  show(observe::advise(evidence.run, evidence.costs, surroundings, *min_gain), options, *machine, console);
+  const bool has_calls =
+      std::ranges::any_of(evidence.traces, [](const trace::Trace& each) { return !each.parts().empty(); });
+  show(observe::advise(evidence.run, evidence.costs, surroundings, *min_gain), has_calls, options, *machine, console);
   return yes;
 }
 

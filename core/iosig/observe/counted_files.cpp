@@ -90,7 +90,7 @@ void add_file(const FileCounters& file, Transfers& all) {
     all.counted_alignment = file.alignment;
   }
   if (!file.rank) {
-    all.shared_by = std::max(all.shared_by, file.processes);
+    all.shared_by = std::max(all.shared_by, std::min(file.processes, file.calls()));
     return;
   }
   if (file.reads.calls > 0) all.readers.insert(static_cast<std::uint64_t>(*file.rank));

@@ -352,8 +352,9 @@ void find_sharing(const Group& group, InferredStream& stream) {
     of_run[each.run].merge(of_file);
   }
   if (shared_by > 1) {
-    stream.remarks.push_back(
-        fmt::format("opened by all {} processes; which of them made accesses is not in the counters", shared_by));
+    stream.remarks.push_back(fmt::format(
+        "opened by all processes of the job; which of them, at most {}, made accesses is not in the counters",
+        shared_by));
     stream.processes = shared_by, most = std::max(most, shared_by);
   }
   for (const auto& [run, processes] : of_run) stream.processes = std::max(stream.processes, processes.size());
