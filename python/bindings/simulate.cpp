@@ -76,17 +76,19 @@ World world_of(const nb::dict& dict) {
 
 HotRegions workload_of_dict(const nb::dict& dict) {
   const Words words(dict, "workload");
-  return {.processes = words.get<std::uint32_t>("processes"),
-          .regions = words.get<std::uint32_t>("regions"),
-          .region_bytes = words.get<std::uint64_t>("region_bytes"),
-          .request_bytes = words.get<std::uint64_t>("request_bytes"),
-          .is_write = words.get<bool>("is_write"),
-          .skew = words.get<double>("skew"),
-          .drift = words.get<double>("drift"),
-          .windows = words.get<std::uint32_t>("windows"),
-          .window_s = words.get<double>("window_s"),
-          .is_colliding = words.get<bool>("is_colliding"),
-          .seed = words.get<std::uint64_t>("seed")};
+  const HotRegions workload{.processes = words.get<std::uint32_t>("processes"),
+                            .regions = words.get<std::uint32_t>("regions"),
+                            .region_bytes = words.get<std::uint64_t>("region_bytes"),
+                            .request_bytes = words.get<std::uint64_t>("request_bytes"),
+                            .is_write = words.get<bool>("is_write"),
+                            .skew = words.get<double>("skew"),
+                            .drift = words.get<double>("drift"),
+                            .windows = words.get<std::uint32_t>("windows"),
+                            .window_s = words.get<double>("window_s"),
+                            .is_colliding = words.get<bool>("is_colliding"),
+                            .seed = words.get<std::uint64_t>("seed")};
+  value_or_raise(simulate::checked(workload).map([] { return true; }));
+  return workload;
 }
 
 std::vector<std::vector<Stripes>> stripes_of(const StripesOfWindows& array, const World& world) {

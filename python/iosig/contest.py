@@ -55,6 +55,8 @@ class World:
 
     def described(self, ssd_bytes: float | None) -> dict[str, Any]:
         """As the core takes it. `ssd_bytes`: the room of all SServers together; None: enough."""
+        if self.nodes < 1:
+            raise ValueError(f"nodes: expected at least 1, got {self.nodes}")
         room = None if ssd_bytes is None else int(ssd_bytes / max(1, self.ssds))
         classes = [
             {"name": "hdd", "count": self.hdds, "capacity_bytes": None, **asdict(self.hdd)},

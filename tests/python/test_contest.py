@@ -63,6 +63,10 @@ def test_bad_words_are_refused_with_their_names() -> None:
         contest.place("best", PHYSICAL, SMALL, requests=1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="requests of 134217728 bytes"):
         contest.run("def", PHYSICAL, replace(SMALL, request_bytes=128 * MIB))
+    with pytest.raises(ValueError, match="10000000 regions in"):
+        contest.run("ours", PHYSICAL, replace(SMALL, regions=10_000_000))
+    with pytest.raises(ValueError, match="skew nan"):
+        contest.place("ours", PHYSICAL, replace(SMALL, skew=float("nan")), requests=1)
     with pytest.raises(ValueError, match="windows x regions x 2 classes"):
         contest.simulate(PHYSICAL, SMALL, contest.Placed(np.zeros((1, 96, 3), np.uint64)))
     with pytest.raises(ValueError, match="class"):

@@ -165,6 +165,7 @@ TEST_CASE("hot regions: what cannot be run is refused") {
   CHECK(message_of([](auto&, auto&, auto&) {}).empty());
   CHECK(message_of([](auto& w, auto&, auto&) { w.skew = -1; }).starts_with("skew -1"));
   CHECK(message_of([](auto& w, auto&, auto&) { w.window_s = 0; }).starts_with("skew"));
+  CHECK(message_of([](auto& w, auto&, auto&) { w.regions = 1U << 21U; }).starts_with("2097152 regions in 1 windows"));
   CHECK(message_of([](auto& w, auto&, auto&) { w.processes = 0; }).starts_with("0 processes"));
   CHECK(message_of([](auto& w, auto&, auto&) { w.request_bytes = 101 * KB; }).starts_with("requests of 101000 bytes"));
   CHECK(message_of([](auto& w, auto&, auto&) { w.windows = 2; }).starts_with("a placement for 1 windows"));
@@ -172,6 +173,6 @@ TEST_CASE("hot regions: what cannot be run is refused") {
           world.placement.layout_of[0].pop_back();
         }).starts_with("a placement of 3 regions"));
   CHECK(message_of([](auto&, auto& world, auto&) { world.placement.order = {{4}}; }).starts_with("an order names"));
-  CHECK(message_of([](auto&, auto&, auto& moving) { moving.share = 2; }).starts_with("skew"));
+  CHECK(message_of([](auto&, auto&, auto& moving) { moving.share = 2; }).starts_with("2 of a region moved"));
   CHECK(message_of([](auto&, auto& world, auto&) { world.system.nodes.clear(); }).starts_with("no node"));
 }

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "iosig/base/mix.h"
+#include "iosig/simulate/check.h"
 
 namespace iosig::simulate {
 namespace {
@@ -161,21 +162,10 @@ class Traffic {
 bool is_number(double number) { return std::isfinite(number) && number >= 0; }
 
 Result<void> check(const HotRegions& workload, const Placement& placement, const Moving& moving) {
-  if (!is_number(workload.skew) || !is_number(workload.drift) || workload.drift > 1 || !(workload.window_s > 0) ||
-      !std::isfinite(workload.window_s) || !(moving.share >= 0 && moving.share <= 1))
-    return fail(ErrorKind::usage,
-                "skew {}, drift {}, windows of {} s, {} of a region moved: expected at least 0, 0 to "
-                "1, more than 0 s, 0 to 1",
-                workload.skew, workload.drift, workload.window_s, moving.share);
-  if (workload.processes == 0 || workload.regions == 0 || workload.windows == 0 || workload.request_bytes == 0 ||
-      moving.chunk_bytes == 0)
-    return fail(ErrorKind::usage,
-                "{} processes, {} regions, {} windows, requests of {} bytes, chunks of {}: expected "
-                "at least 1",
-                workload.processes, workload.regions, workload.windows, workload.request_bytes, moving.chunk_bytes);
-  if (workload.request_bytes > workload.region_bytes)
-    return fail(ErrorKind::usage, "requests of {} bytes: expected at most {}, the bytes of a region",
-                workload.request_bytes, workload.region_bytes);
+  if (auto sound = checked(workload); !sound) return sound;
+  if (!(moving.share >= 0 && moving.share <= 1) || moving.chunk_bytes == 0)
+    return fail(ErrorKind::usage, "{} of a region moved in chunks of {}: expected 0 to 1, and at least 1", moving.share,
+                moving.chunk_bytes);
   if (placement.layout_of.size() < workload.windows)
     return fail(ErrorKind::usage, "a placement for {} windows: expected {}", placement.layout_of.size(),
                 workload.windows);
@@ -190,6 +180,27 @@ Result<void> check(const HotRegions& workload, const Placement& placement, const
 }
 
 }  // namespace
+
+Result<void> checked(const HotRegions& workload) {
+  if (!is_number(workload.skew) || !is_number(workload.drift) || workload.drift > 1 || !(workload.window_s > 0) ||
+      !std::isfinite(workload.window_s))
+    return fail(ErrorKind::usage, "skew {}, drift {}, windows of {} s: expected at least 0, 0 to 1, more than 0 s",
+                workload.skew, workload.drift, workload.window_s);
+  if (workload.processes == 0 || workload.regions == 0 || workload.windows == 0 || workload.request_bytes == 0)
+    return fail(ErrorKind::usage,
+                "{} processes, {} regions, {} windows, requests of {} bytes: expected at least 1 of each",
+                workload.processes, workload.regions, workload.windows, workload.request_bytes);
+  if (workload.request_bytes > workload.region_bytes)
+    return fail(ErrorKind::usage, "requests of {} bytes: expected at most {}, the bytes of a region",
+                workload.request_bytes, workload.region_bytes);
+  if (workload.region_bytes > bytes_limit / workload.regions)
+    return fail(ErrorKind::usage, "{} regions of {} bytes: expected at most 2^62 bytes together", workload.regions,
+                workload.region_bytes);
+  if (std::uint64_t{workload.regions} * workload.windows > max_region_windows)
+    return fail(ErrorKind::usage, "{} regions in {} windows: expected at most {} together", workload.regions,
+                workload.windows, max_region_windows);
+  return {};
+}
 
 std::vector<std::vector<double>> shares_of(const HotRegions& workload) {
   const std::vector<double> weights = weights_of(workload);

@@ -29,6 +29,12 @@ struct HotRegions {
   std::uint64_t seed = 1;
 };
 
+/// Regions times windows of a workload: it fits into memory.
+inline constexpr std::uint64_t max_region_windows = 1U << 20U;
+
+/// Returns nothing, or `usage`: a number that is negative, 0 or no number, or too many regions.
+[[nodiscard]] Result<void> checked(const HotRegions& workload);
+
 /// The share of requests that each region gets, by window and region; the sum over a window is 1.
 [[nodiscard]] std::vector<std::vector<double>> shares_of(const HotRegions& workload);
 
