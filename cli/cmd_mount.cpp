@@ -61,7 +61,7 @@ Result<std::string> resolved(const std::string& path) {
       std::filesystem::canonical(plain.has_parent_path() ? plain.parent_path() : std::filesystem::path("."), failure);
   const std::string last = plain.filename();
   if (!failure && !last.empty() && last != "." && last != "..") {
-    const std::string here = (parent / last).string();
+    std::string here = (parent / last).string();
     if (mount_at(here)) return here;
   }
   const auto whole = std::filesystem::canonical(plain, failure);

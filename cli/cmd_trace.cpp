@@ -106,7 +106,7 @@ Result<void> check_calls(std::string_view names) {
       return fail(ErrorKind::usage,
                   "--ops: '{}' is no call that a trace knows; expected layers ({}) or calls (pread, fopen, "
                   "MPI_File_write_at_all, ...), separated by commas",
-                  printable(std::string(name)), fmt::join(trace::layer_names, ", "));
+                  printable(name), fmt::join(trace::layer_names, ", "));
     names.remove_prefix(std::min(end + 1, names.size()));
   }
   return {};

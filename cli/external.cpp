@@ -41,7 +41,7 @@ std::string external_verb(std::string_view verb) {
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   for (const std::string& directory : directories) {
-    if (!directory.starts_with("/")) continue;  // the program must not depend on the working directory
+    if (!directory.starts_with('/')) continue;  // the program must not depend on the working directory
     std::string program = directory + "/iosig-" + std::string(verb);
     if (::access(program.c_str(), X_OK) == 0) return program;
   }

@@ -28,7 +28,7 @@ namespace {
 Result<std::string> find_program(const char* name, std::string_view library, std::string_view package) {
   std::error_code none;
   const fs::path self = fs::read_symlink("/proc/self/exe", none);
-  const std::string program = (self.parent_path().parent_path() / "libexec" / "iosig" / name).string();
+  std::string program = (self.parent_path().parent_path() / "libexec" / "iosig" / name).string();
   if (::access(program.c_str(), X_OK) != 0)
     return fail(ErrorKind::system, "there is no '{}': this IOSIG was built without {}; install {} and build it again",
                 printable(program), library, package);

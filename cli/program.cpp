@@ -33,7 +33,7 @@ std::optional<std::string> program_of(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
   for (std::string_view rest = value_of("PATH"); !rest.empty();) {
     const std::size_t end = std::min(rest.find(':'), rest.size());
-    const std::string file = fmt::format("{}/{}", rest.substr(0, end), name);
+    std::string file = fmt::format("{}/{}", rest.substr(0, end), name);
     if (::access(file.c_str(), X_OK) == 0) return file;
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }

@@ -113,7 +113,7 @@ bool proc_hides_processes() {
     const auto words = words_of(line);
     if (words.size() < 5 || words[4] != "/proc") continue;
     const std::size_t option = line.rfind("hidepid=");  // the topmost mount on /proc counts
-    hides = option != std::string_view::npos && !line.substr(option + 8).starts_with("0") &&
+    hides = option != std::string_view::npos && !line.substr(option + 8).starts_with('0') &&
             !line.substr(option + 8).starts_with("off");
   }
   return hides;

@@ -19,7 +19,7 @@ bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' |
 std::string advice(std::string_view word, std::uint64_t line) {
   if (word.starts_with("\xef\xbb\xbf")) return "; the file begins with a byte order mark (BOM): remove it";
   if (word.find('\0') != std::string_view::npos || printable(word) != word) return "; is this a text file?";
-  if (word.starts_with("{") || word.starts_with("IOP"))
+  if (word.starts_with('{') || word.starts_with("IOP"))
     return "; if this is a description already: iosig pattern expand, lookup and merge read it";
   for (const char separator : {',', ';'})
     if (word.find(separator) != std::string_view::npos) return fmt::format("; try tr '{}' ' ' first", separator);

@@ -82,8 +82,8 @@ class Descent {
  public:
   Descent(std::vector<Mount> mounts, const std::string& sysfs) : mounts_(std::move(mounts)), sysfs_(sysfs) {}
 
-  BackingStore mount(const Mount& top) {
-    const Mount here = top;  // copied: `top` may be in mounts_, which shrinks
+  // `here` is a copy: the caller's may be in mounts_, which shrinks.
+  BackingStore mount(Mount here) {
     const std::string_view type = here.filesystem;
     if (is_volatile_filesystem(type)) return {Persistence::lost, true, fmt::format("is on {}", type)};
     if (type == simulated_disk) return {};

@@ -11,7 +11,7 @@ namespace {
 
 Error bad_lines(std::string_view text, std::string_view why) {
   return {ErrorKind::usage, fmt::format("'{}': {}; expected FILE, FILE:LINE or FILE:FIRST-LAST, e.g. src/io.c:30-500",
-                                        printable(std::string(text)), why)};
+                                        printable(text), why)};
 }
 
 }  // namespace

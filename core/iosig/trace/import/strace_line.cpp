@@ -136,7 +136,7 @@ std::optional<StraceLine> strace_line(std::string_view line) {
     line.remove_prefix(5);
     skip_blanks(line);
     const auto pid = take_digits(line);
-    if (!pid || *pid > INT32_MAX || !line.starts_with("]")) return std::nullopt;
+    if (!pid || *pid > INT32_MAX || !line.starts_with(']')) return std::nullopt;
     found.pid = static_cast<std::int32_t>(*pid);
     line.remove_prefix(1);
   } else if (const std::size_t digits = line.find_first_not_of("0123456789");
