@@ -125,7 +125,7 @@ Result<PlanInput> PlanCollector::finish(const PlanGranularity& granularity) {
     auto cut = bounds_of(requests, granularity);
     if (!cut) return pass_on(cut.error());
     if (granularity.current != nullptr)
-      *cut = kept_bounds(*granularity.current, path, *std::move(cut), granularity.region_bytes);
+      cut = kept_bounds(*granularity.current, path, *std::move(cut), granularity.region_bytes);
     append_regions(static_cast<std::uint32_t>(input.files.size()), *cut, input.regions);
     input.files.push_back({path, end_of(requests)});
     bounds.push_back(*std::move(cut));
@@ -190,7 +190,7 @@ Result<PlanInput> plan_input(std::string_view path, const Pattern& pattern, bool
   auto bounds = bounds_of(pattern, bytes, is_write, granularity);
   if (!bounds) return pass_on(bounds.error());
   if (granularity.current != nullptr)
-    *bounds = kept_bounds(*granularity.current, path, *std::move(bounds), granularity.region_bytes);
+    bounds = kept_bounds(*granularity.current, path, *std::move(bounds), granularity.region_bytes);
   if (bounds->ends.size() > max_placements) return too_many(1, bounds->ends.size());
   RegionCollector collector(*bounds);
   if (auto added = collector.add(pattern, is_write); !added) return pass_on(added.error());

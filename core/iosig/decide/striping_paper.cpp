@@ -41,9 +41,10 @@ constexpr double max_pairs = 1e11;
 
 /// Returns how many pairs the loops of one region visit.
 double pairs_of(std::uint64_t r, std::uint64_t m, std::uint64_t n, std::uint64_t step) {
-  const auto rows = static_cast<double>(std::min(r / (m + n), r / n) / step + 1);
-  const auto most = static_cast<double>(r / n / step);
-  return std::max(0.0, rows * (most - (rows - 1) / 2));
+  const std::uint64_t most = r / n / step;
+  const std::uint64_t longest = std::min(r / (m + n), r / n) / step;
+  const double rows = static_cast<double>(longest) + 1;
+  return std::max(0.0, rows * (static_cast<double>(most) - (rows - 1) / 2));
 }
 
 std::uint64_t largest_request(const Region& region) {

@@ -161,8 +161,8 @@ class StraceImport {
       }
       case StraceEvent::resumed: {
         if (!thread.begun || thread.begun->name != line.name) {
-          notes_.remark(fmt::format("{}: the end of '{}', whose begin is not there; left out", place,
-                                    printable(std::string(line.name))));
+          notes_.remark(
+              fmt::format("{}: the end of '{}', whose begin is not there; left out", place, printable(line.name)));
           return {};
         }
         const Begun begun = *std::exchange(thread.begun, std::nullopt);
@@ -193,8 +193,8 @@ class StraceImport {
     }
     const auto call = strace_call(rest);
     if (!call) {
-      notes_.remark(fmt::format("{}: malformed or cut; expected {}(ARGUMENTS) = RESULT; left out", place,
-                                printable(std::string(name))));
+      notes_.remark(
+          fmt::format("{}: malformed or cut; expected {}(ARGUMENTS) = RESULT; left out", place, printable(name)));
       return {};
     }
     if (!call->duration_ns && seen_end == start) ++without_duration_;
@@ -628,7 +628,7 @@ Result<bool> advance(Source& source, ImportNotes& notes) {
       return fail(ErrorKind::bad_input,
                   "{}: expected 'PID SECONDS.FRACTION call(...) = ...', as strace -f -ttt -T -y -o FILE writes; got "
                   "'{}'",
-                  place, printable(std::string(cut_to(text, 80))));
+                  place, printable(cut_to(text, 80)));
     notes.remark(fmt::format("{}: {} line of strace -ttt; left out", place, input.is_unended() ? "cut, or no" : "no"));
   }
 }
