@@ -58,7 +58,8 @@ def size_text(size: int) -> str:
 def grid_of(regions: pd.DataFrame, values: pd.Series) -> npt.NDArray[Any]:
     """`values` of regions_of as an array of windows and regions."""
     windows = int(regions["window"].max()) + 1
-    return values.to_numpy().reshape(windows, -1)
+    grid: npt.NDArray[Any] = values.to_numpy().reshape(windows, -1)
+    return grid
 
 
 def places_of(plan: dict[str, Any], regions: pd.DataFrame) -> list[str]:
