@@ -1,6 +1,7 @@
 #include "iosig/trace/block_sums.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace iosig::trace {
 namespace {
@@ -52,10 +53,12 @@ class Summing {
       if (is_of(sums_.of_calls[kind_])) break;
     if (kind_ < sums_.kinds) {
       moves_ = moves_of(slot.call);
+      layer_ = layer_of(slot.call);
       return &sums_.of_calls[kind_];
     }
     if (sums_.kinds == BlockSums::max_kinds || name_of(slot.call).empty()) return nullptr;
     moves_ = moves_of(slot.call);
+    layer_ = layer_of(slot.call);
     CallSums& kind = sums_.of_calls[sums_.kinds++];
     kind = {};
     kind.call = slot.call;
@@ -67,9 +70,8 @@ class Summing {
 
   bool add_to_stream(const Slot& slot, std::uint64_t bytes) {
     if (slot.path != 0) return false;
-    const Layer layer = layer_of(slot.call);
     const auto is_of = [&](const StreamSums& stream) {
-      return stream.file == slot.file && stream.moves == moves_ && stream.layer == layer;
+      return stream.file == slot.file && stream.moves == moves_ && stream.layer == layer_;
     };
     if (stream_ >= sums_.streams || !is_of(sums_.of_streams[stream_])) {
       for (stream_ = 0; stream_ < sums_.streams; ++stream_)
@@ -77,7 +79,7 @@ class Summing {
       if (stream_ == BlockSums::max_kinds) return false;
       if (stream_ == sums_.streams) {
         sums_.of_streams[sums_.streams++] = {};
-        sums_.of_streams[stream_].layer = layer;
+        sums_.of_streams[stream_].layer = layer_;
         sums_.of_streams[stream_].moves = moves_;
         sums_.of_streams[stream_].file = slot.file;
       }
@@ -104,6 +106,7 @@ class Summing {
   std::uint64_t latest_start_ = 0;
   std::uint32_t kind_ = 0, stream_ = 0;  ///< of the call before
   Moves moves_ = Moves::nothing;
+  Layer layer_ = Layer::posix;
 };
 
 void write_kind(const CallSums& kind, ByteWriter& out) {

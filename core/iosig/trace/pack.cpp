@@ -67,9 +67,7 @@ class Packer {
  private:
   /// Writes ids and parents, if the ids are consecutive and no call has a parent: the predictions are right then.
   bool write_if_flat(const BlockHeader& header) {
-    std::uint32_t differing = 0, id = static_cast<std::uint32_t>(header.first_id);
-    for (std::uint32_t n = 0; n < count_; ++n) differing |= (slots_[n].id - id++) | slots_[n].parent;
-    if (differing != 0) return false;
+    if (!trace::is_flat(slots_, count_, static_cast<std::uint32_t>(header.first_id))) return false;
     out_.byte(static_cast<unsigned>(ColumnKind::zeros));
     out_.byte(static_cast<unsigned>(ColumnKind::zeros));
     return true;

@@ -4,6 +4,9 @@
 // Calls with the same call, flags, file, descriptor and path are of one kind. A kind's calls are predicted from the
 // latest one of that kind, and its first one from the latest new kind of the same call. Each function below walks over
 // the calls of a block in order; it hands the prediction for each to `visit`, which returns the actual value.
+//
+// Most blocks have one kind of call, without parents. Loops of their own make the same predictions for those, from
+// variables that stay in registers: a fifth of what packing takes otherwise.
 #pragma once
 
 #include <cstdint>
@@ -101,6 +104,13 @@ struct Times {
   std::uint64_t start, end;
 };
 
+/// Whether the ids are consecutive, and no call has a parent.
+[[nodiscard]] inline bool is_flat(const Slot* slots, std::uint32_t count, std::uint32_t first_id) {
+  std::uint32_t differing = 0;
+  for (std::uint32_t n = 0; n < count; ++n) differing |= (slots[n].id - (first_id + n)) | slots[n].parent;
+  return differing == 0;
+}
+
 /// Times. Calls may be in the order of begins or of ends. An ordinary call starts after the greatest end so far. One
 /// right behind its parent starts after the parent, and ends before it. One behind a call with the same parent starts
 /// after that one's end. One whose first child is earlier in the block starts before the child, and ends after the call
@@ -108,9 +118,16 @@ struct Times {
 template <class Visit>
 void predict_times(const Slot* slots, std::uint32_t count, std::uint64_t least_start, PredictMemory& memory,
                    Visit visit) {
+  std::uint64_t greatest_end = least_start;
+  if (count > 0 && is_flat(slots, count, slots[0].id)) {
+    for (std::uint32_t n = 0; n < count; ++n) {
+      const Times actual = visit(n, TimeBase{.start = greatest_end, .end = 0});
+      if (actual.end > greatest_end) greatest_end = actual.end;
+    }
+    return;
+  }
   std::memset(memory.by_id, 0xff, sizeof memory.by_id);
   std::uint64_t(*const times)[2] = memory.of_kind;  // of each call: start, end
-  std::uint64_t greatest_end = least_start;
   for (std::uint32_t n = 0; n < count; ++n) {
     const std::uint32_t id = slots[n].id, parent = slots[n].parent;
     TimeBase base{.start = greatest_end, .end = 0};
@@ -134,11 +151,16 @@ void predict_times(const Slot* slots, std::uint32_t count, std::uint64_t least_s
 /// visit(n, prediction) -> length.
 template <class Visit>
 void predict_lengths(std::uint32_t count, unsigned mode, PredictMemory& memory, Visit visit) {
+  constexpr auto none = static_cast<std::uint64_t>(no_length);
+  if (memory.kinds == 1) {
+    std::uint64_t latest = 0;
+    for (std::uint32_t n = 0; n < count; ++n) latest = visit(n, mode == 0 || latest == none ? latest : 0);
+    return;
+  }
   for (std::uint32_t n = 0; n < count; ++n) {
     const std::uint16_t kind = memory.kind_of[n], like = memory.like[kind];
     std::uint64_t& latest = memory.of_kind[kind][0];
     if (n == memory.first[kind]) latest = like == no_kind ? 0 : memory.of_kind[like][0];
-    const auto none = static_cast<std::uint64_t>(no_length);
     latest = visit(n, mode == 0 || latest == none ? latest : 0);
   }
 }
@@ -146,6 +168,16 @@ void predict_lengths(std::uint32_t count, unsigned mode, PredictMemory& memory, 
 /// Results: the length if the kind's latest result was its length, else that result. visit(n, prediction) -> result.
 template <class Visit>
 void predict_results(const Slot* slots, std::uint32_t count, PredictMemory& memory, Visit visit) {
+  if (memory.kinds == 1) {
+    std::uint64_t latest = 0;
+    bool was_length = slots[0].length != no_length;
+    for (std::uint32_t n = 0; n < count; ++n) {
+      const auto length = static_cast<std::uint64_t>(slots[n].length);
+      latest = visit(n, was_length ? length : latest);
+      was_length = latest == length;
+    }
+    return;
+  }
   for (std::uint32_t n = 0; n < count; ++n) {
     const std::uint16_t kind = memory.kind_of[n], like = memory.like[kind];
     std::uint64_t(&state)[2] = memory.of_kind[kind];  // latest result, whether it was the length
@@ -170,6 +202,20 @@ enum class OffsetMode : std::uint8_t {
 template <OffsetMode mode, class Visit>
 void predict_offsets(const Slot* slots, std::uint32_t count, PredictMemory& memory, Visit visit) {
   constexpr auto none = static_cast<std::uint64_t>(no_offset);
+  if (memory.kinds == 1) {
+    std::uint64_t latest = 0, step = 0, position = 0;
+    for (std::uint32_t n = 0; n < count; ++n) {
+      const std::uint64_t predicted = mode == OffsetMode::steps      ? latest + step
+                                      : mode == OffsetMode::position ? position
+                                                                     : 0;
+      const std::uint64_t offset = visit(n, latest == none ? none : predicted);
+      const auto result = static_cast<std::uint64_t>(slots[n].result);
+      step = n == 0 ? result : offset - latest;
+      if (offset != none) position = slots[n].call == Call::lseek ? result : offset + result;
+      latest = offset;
+    }
+    return;
+  }
   const auto offset_of = [&](std::uint16_t call) { return static_cast<std::uint64_t>(slots[call].offset); };
   for (std::uint32_t n = 0; n < count; ++n) {
     const std::uint16_t kind = memory.kind_of[n], like = memory.like[kind];
