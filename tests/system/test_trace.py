@@ -167,6 +167,8 @@ def test_processes_and_threads_of_all_kinds(tracing: Tracing, tmp_path: Path) ->
     assert [(row.offset, row.length) for row in tracing.of_file("kept", "write")] == [(0, 5), (5, 3), (8, 1)]
     assert len(tracing.of_file("folder/inside", "write")) == 1
     assert all(row.path for row in tracing.rows() if row.fd is not None)
+    told = json.loads(tracing.iosig("trace", "info", "--json", tracing.trace).stdout)
+    assert all(process["complete"] for process in told["processes"])
 
 
 def test_streams_have_their_system_calls_below_them(tracing: Tracing) -> None:

@@ -28,8 +28,8 @@ namespace {
     begin_exit();
     finish_all();
     start_drains(Before::exit);
-    trace::mark_parts(true);
   }
+  trace::mark_parts(true);
   for (;;) (void)::syscall(SYS_exit_group, status);
 }
 
@@ -45,10 +45,10 @@ int become(Begin begin) {
   leave_open(true);
   const bool is_own = !is_stray_child();
   if (is_own) start_drains(Before::exec);
-  if (is_own) trace::mark_parts(true);
+  trace::mark_parts(true);
   if (!is_own && trace::is_tracing) trace::share_descriptions();  // of its parent, which has called vfork(2)
   const int failed = begin();
-  if (is_own) trace::mark_parts(false);
+  trace::mark_parts(false);
   leave_open(false);
   return failed;
 }

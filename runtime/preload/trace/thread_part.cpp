@@ -22,6 +22,7 @@
 #include "iosig/trace/clock_pair.h"
 #include "iosig/trace/pack.h"
 #include "iosig/trace/part_bytes.h"
+#include "preload/files/open_file.h"
 #include "preload/trace/mappings.h"
 #include "preload/trace/names.h"
 #include "preload/trace/process_facts.h"
@@ -468,12 +469,15 @@ void start_parts(std::string_view directory, bool in_microseconds) {
   state = new (page) ProcessState{};
 }
 
-void mark_parts(bool are_closed) {
+[[gnu::hot]] void mark_parts(bool are_closed) {
   if (state == nullptr) return;
+  ThreadPart* const newest = state->all.load();
+  // The child of a bare clone(2) has parts of its own. That of vfork(2) sees its parent's, which goes on.
+  if (is_stray_child() && (newest == nullptr || newest->pid != static_cast<std::uint32_t>(::getpid()))) return;
   state->is_ending = are_closed;
   if (state->process == 0) return;
   const ClockPair clock = read_clocks();
-  for (ThreadPart* part = state->all.load(); part != nullptr; part = part->next) {
+  for (ThreadPart* part = newest; part != nullptr; part = part->next) {
     part->header->is_closed = are_closed ? 1 : 0;
     part->header->latest = clock;
   }

@@ -47,7 +47,8 @@ void start_parts(std::string_view directory, bool in_microseconds);
 /// errno.
 [[nodiscard]] bool is_first_to_say(std::string_view what);
 
-/// Marks all parts of the process as closed, or open again: before execve(2) or the end, or after its failure.
+/// Marks all parts of the process as closed, or open again: before execve(2) or the end, or after its failure. In the
+/// child of a vfork(2) it does nothing.
 void mark_parts(bool are_closed);
 
 }  // namespace iosig::preload::trace
