@@ -43,8 +43,9 @@ extern std::array<std::atomic<OpenFile*>, max_fds> open_files;
 
 /// Whether the descriptor refers to a container. This is the only overhead for descriptors that do not.
 [[nodiscard]] inline bool is_ours(int fd) {
-  return static_cast<unsigned>(fd) < max_fds &&
-         open_files[static_cast<unsigned>(fd)].load(std::memory_order_relaxed) != nullptr;
+  if (static_cast<unsigned>(fd) >= max_fds) [[unlikely]]
+    return false;
+  return open_files[static_cast<unsigned>(fd)].load(std::memory_order_relaxed) != nullptr;
 }
 
 /// Set while the thread runs inside the container engine. Calls of a signal handler that interrupted it are refused.

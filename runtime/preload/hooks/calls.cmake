@@ -114,6 +114,7 @@ function(make_calls table made)
     set(engine_kind "")
     set(number "")
     set(passes FALSE)
+    set(behaviours hook)
     set(trace "")
     string(REGEX REPLACE "^PMPI_" "MPI_" call ${name})
     foreach(attribute IN LISTS attributes)
@@ -127,6 +128,8 @@ function(make_calls table made)
         list(APPEND names ${CMAKE_MATCH_1})
       elseif(attribute STREQUAL "passes")
         set(passes TRUE)
+      elseif(attribute STREQUAL "inline")
+        set(behaviours hook_inline)
       elseif(attribute MATCHES "^trace=(own|([a-z_]+)\\((.*)\\))$")
         set(trace ${CMAKE_MATCH_1})
         set(recorder ${CMAKE_MATCH_2})
@@ -173,7 +176,7 @@ function(make_calls table made)
         # Two functions, so that the one that records nothing needs no stack frame.
         string(APPEND recording
           "${at_row}[[gnu::noinline]] static ${result} record_${name}(${parameters}) {\n"
-          "  return trace::${recorder}<Call::${call}>(${recorded}, [&] { return hook::${name}(${arguments}); });\n}\n"
+          "  return trace::${recorder}<Call::${call}>(${recorded}, [&] { return ${behaviours}::${name}(${arguments}); });\n}\n"
           "${at_row}${result} ${name}(${parameters}) {\n"
           "  if (!trace::is_used(Call::${call})) [[likely]] return hook::${name}(${arguments});\n"
           "  return record_${name}(${arguments});\n}\n")

@@ -7,47 +7,19 @@
 #include "preload/files/data.h"
 #include "preload/hooks/full.h"
 #include "preload/hooks/hook.h"
+#include "preload/hooks/inline.h"
 #include "preload/hooks/real.h"
 
 using namespace iosig::preload;
+using hook_inline::is_place;
 
-namespace {
-
-template <class Byte, class Pointer>
-std::span<Byte> bytes_at(Pointer* memory, size_t count) {
-  return {static_cast<Byte*>(memory), count};
-}
-
-/// Whether `offset` is valid as an explicit offset; sets errno if not.
-bool is_place(off_t offset) {
-  if (offset < 0) errno = EINVAL;
-  return offset >= 0;
-}
-
-}  // namespace
-
-ssize_t hook::read(int fd, void* bytes, size_t count) {
-  return is_ours(fd) ? read_from(fd, bytes_at<std::byte>(bytes, count), at_file_offset) : real().read(fd, bytes, count);
-}
-ssize_t hook::write(int fd, const void* bytes, size_t count) {
-  if (is_ours(fd)) return write_to(fd, bytes_at<const std::byte>(bytes, count), at_file_offset);
-  const ssize_t done = real().write(fd, bytes, count);
-  if (done == static_cast<ssize_t>(count)) [[likely]]
-    return done;
-  return write_rest(fd, bytes, count, at_own_offset, done);
-}
+ssize_t hook::read(int fd, void* bytes, size_t count) { return hook_inline::read(fd, bytes, count); }
+ssize_t hook::write(int fd, const void* bytes, size_t count) { return hook_inline::write(fd, bytes, count); }
 ssize_t hook::pread(int fd, void* bytes, size_t count, off_t offset) {
-  if (!is_ours(fd)) return real().pread(fd, bytes, count, offset);
-  return is_place(offset) ? read_from(fd, bytes_at<std::byte>(bytes, count), offset) : -1;
+  return hook_inline::pread(fd, bytes, count, offset);
 }
 ssize_t hook::pwrite(int fd, const void* bytes, size_t count, off_t offset) {
-  if (!is_ours(fd)) {
-    const ssize_t done = real().pwrite(fd, bytes, count, offset);
-    if (done == static_cast<ssize_t>(count)) [[likely]]
-      return done;
-    return offset < 0 ? done : write_rest(fd, bytes, count, offset, done);
-  }
-  return is_place(offset) ? write_to(fd, bytes_at<const std::byte>(bytes, count), offset) : -1;
+  return hook_inline::pwrite(fd, bytes, count, offset);
 }
 
 // The checked variants that _FORTIFY_SOURCE calls.

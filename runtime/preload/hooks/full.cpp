@@ -98,7 +98,7 @@ ssize_t write_rest(int fd, const void* bytes, size_t count, off_t offset, ssize_
   return put > 0 ? static_cast<ssize_t>(put) : -1;
 }
 
-void watch_stream(int fd) {
+[[gnu::hot]] void watch_stream(int fd) {
   if (fd < 0 || process_of_now == nullptr || !leads_to_redirected(fd) || is_stray_child()) return;
   if (starts_drains()) remember_drained(fd);
   const runtime::ErrnoKept kept;

@@ -85,7 +85,7 @@ void* find_in_late_library(const char* library, const char* name) {
   return found;
 }
 
-void* find_next_definition(const char* name) {
+[[gnu::hot]] void* find_next_definition(const char* name) {
   const std::uint32_t hash = gnu_hash(name);
   const link_map* const last = last_library.load(std::memory_order_relaxed);
   bool is_behind = false;

@@ -17,47 +17,51 @@ namespace iosig::preload {
 /// (RTLD_LOCAL). Null: the library is not loaded, or has no such function.
 [[nodiscard]] void* find_in_late_library(const char* library, const char* name);
 
-/// The next definition of a function. Looked up when it is first called: to look all up at the start of a process would
-/// take a short program longer than its calls.
-template <class Function>
-class FoundFunction {
- protected:
-  [[nodiscard]] Function* find(const char* name) const {
-    Function* const known = found_.load(std::memory_order_relaxed);
-    if (known != nullptr) [[likely]]
-      return known;
-    return look_up(name);
-  }
-
- private:
-  [[gnu::noinline, gnu::cold]] Function* look_up(const char* name) const {
-    auto* const function = reinterpret_cast<Function*>(find_next_definition(name));
-    found_.store(function, std::memory_order_relaxed);
-    return function;
-  }
-  mutable std::atomic<Function*> found_{nullptr};
-};
-
 template <std::size_t bytes>
 struct Name {
   consteval Name(const char (&given)[bytes]) { std::copy(given, given + bytes, text); }  // NOLINT: from a literal
   char text[bytes]{};
 };
 
+/// The next definition of a function. Looked up when it is first called: to look all up at the start of a process would
+/// take a short program longer than its calls. Until then the pointer leads to a function that looks it up, so that a
+/// call is a jump, without a test.
 template <Name name, class Function>
 class Next;
 template <Name name, class Result, class... Parameters>
-class Next<name, Result(Parameters...)> : FoundFunction<Result(Parameters...)> {
+class Next<name, Result(Parameters...)> {
  public:
-  Result operator()(Parameters... arguments) const { return this->find(name.text)(arguments...); }
+  Result operator()(Parameters... arguments) const { return found.load(std::memory_order_relaxed)(arguments...); }
+
+ private:
+  using Function = Result(Parameters...);
+  [[gnu::noinline, gnu::cold]] static Result call_first(Parameters... arguments) {
+    auto* const function = reinterpret_cast<Function*>(find_next_definition(name.text));
+    found.store(function, std::memory_order_relaxed);
+    return function(arguments...);
+  }
+  static inline constinit std::atomic<Function*> found{call_first};
 };
+/// With `...` the arguments cannot be passed on by a function in between.
 template <Name name, class Result, class... Parameters>
-class Next<name, Result(Parameters..., ...)> : FoundFunction<Result(Parameters..., ...)> {
+class Next<name, Result(Parameters..., ...)> {
  public:
   template <class... Arguments>
   Result operator()(Arguments... arguments) const {
-    return this->find(name.text)(arguments...);
+    auto* function = found.load(std::memory_order_relaxed);
+    if (function == nullptr) [[unlikely]]
+      function = look_up();
+    return function(arguments...);
   }
+
+ private:
+  using Function = Result(Parameters..., ...);
+  [[gnu::noinline, gnu::cold]] static Function* look_up() {
+    auto* const function = reinterpret_cast<Function*>(find_next_definition(name.text));
+    found.store(function, std::memory_order_relaxed);
+    return function;
+  }
+  static inline constinit std::atomic<Function*> found{nullptr};
 };
 
 /// A function for each row of calls.txt that has `next`.

@@ -9,6 +9,7 @@
 
 #include "preload/files/open_file.h"
 #include "preload/hooks/entry.h"
+#include "preload/hooks/inline.h"
 #include "preload/trace/mappings.h"
 #include "preload/trace/mpi_files.h"
 #include "preload/trace/requests.h"
