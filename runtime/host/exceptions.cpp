@@ -13,6 +13,8 @@
 #include <exception>
 #include <new>
 
+#include "host/table_section.h"
+
 // A sanitizer that instruments this library has its own definitions.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
@@ -28,7 +30,7 @@ struct Spare {
   alignas(16) std::byte room[spare_bytes] = {};
   std::atomic<bool> is_taken{false};
 };
-constinit Spare spares[64];
+IOSIG_TABLE constinit Spare spares[64];
 
 void* take_spare() {
   for (Spare& spare : spares)

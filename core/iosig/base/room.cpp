@@ -98,7 +98,7 @@ std::optional<std::uint64_t> quota_left(const std::string& path, const struct st
 
 }  // namespace
 
-void keep_memory_room() { keeps_memory_room = true; }
+[[gnu::hot]] void keep_memory_room() { keeps_memory_room = true; }
 
 Result<Room> room_at(const std::string& path) {
   struct statfs status {};

@@ -271,7 +271,7 @@ Result<MovedOn> try_to_move(JournalEntry& entry, OpenFile& file, std::uint64_t m
 
 }  // namespace
 
-bool leads_to_redirected(int fd) {
+[[gnu::hot]] bool leads_to_redirected(int fd) {
   const int before = errno;
   struct stat status {};
   bool leads = false;

@@ -6,8 +6,17 @@
 namespace iosig::trace {
 namespace {
 
+/// Without pointers: the dynamic linker would write each of them at the start of every traced process.
 struct Known {
-  std::string_view name;
+  constexpr Known() = default;
+  constexpr Known(std::string_view text, Layer of, Moves what)
+      : length(static_cast<std::uint8_t>(text.size())), layer(of), moves(what) {
+    std::ranges::copy(text, letters.begin());  // a name that is too long does not compile
+  }
+  [[nodiscard]] constexpr std::string_view name() const { return {letters.data(), length}; }
+
+  std::array<char, 29> letters{};
+  std::uint8_t length = 0;
   Layer layer = Layer::posix;
   Moves moves = Moves::nothing;
 };
@@ -24,7 +33,7 @@ constexpr std::array<Known, call_limit> known_calls = [] {
 
 std::string_view name_of(Call call) {
   const auto number = static_cast<std::uint16_t>(call);
-  return number < call_limit ? known_calls[number].name : std::string_view();
+  return number < call_limit ? known_calls[number].name() : std::string_view();
 }
 
 Call call_of(std::string_view name) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "host/process.h"
+#include "host/table_section.h"
 #include "host/unseen_process.h"
 #include "iosig/enact/drain_request.h"
 #include "preload/files/process_files.h"
@@ -17,7 +18,7 @@
 
 namespace iosig::preload {
 
-std::array<std::atomic<std::uint64_t>, max_fds> drained_ids{};
+IOSIG_TABLE constinit std::array<std::atomic<std::uint64_t>, max_fds> drained_ids{};
 constinit std::atomic<int> last_drained_fd{-1};
 
 namespace {

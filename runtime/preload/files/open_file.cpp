@@ -18,6 +18,7 @@
 
 #include "host/diagnostics.h"
 #include "host/process.h"
+#include "host/table_section.h"
 #include "iosig/container/admin/removal.h"
 #include "iosig/container/layout/container_directory.h"
 #include "preload/files/process_files.h"
@@ -27,7 +28,7 @@
 
 namespace iosig::preload {
 
-std::array<std::atomic<OpenFile*>, max_fds> open_files;
+IOSIG_TABLE constinit std::array<std::atomic<OpenFile*>, max_fds> open_files{};
 Process* process_of_now = nullptr;
 std::atomic<int> last_fd{-1};
 constinit thread_local bool is_inside __attribute__((tls_model("initial-exec"))) = false;
@@ -208,7 +209,7 @@ void say_failure(const std::string& message) { runtime::say(message); }
 
 bool is_stray_child() { return process_of_now != nullptr && ::getpid() != process().pid; }
 
-void finish_all() {
+[[gnu::hot]] void finish_all() {
   if (last_fd < 0) return;  // there never was a container
   const ReentrancyGuard inside(is_inside);
   (void)run_isolated_step([] {

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "host/reentrancy_guard.h"
+#include "host/table_section.h"
 #include "preload/files/open_file.h"
 #include "preload/hooks/hook.h"
 #include "preload/mpi/ahead.h"
@@ -49,7 +50,7 @@ class Room {
 
 /// Broadcasts bytes from the first rank to all others. `bytes` is null in a rank without memory, which discards them.
 bool broadcast(std::byte* bytes, std::uint64_t length, Handle communicator) {
-  static std::byte dropped[max_at_once];
+  IOSIG_TABLE static std::byte dropped[max_at_once];
   const Library& mpi = library();
   for (std::uint64_t done = 0; done < length;) {
     const std::uint64_t now = std::min(max_at_once, length - done);

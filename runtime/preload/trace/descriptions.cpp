@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "host/run_isolated.h"
+#include "host/table_section.h"
 #include "preload/hooks/hook.h"
 #include "preload/trace/names.h"
 #include "preload/trace/recorder.h"
@@ -16,13 +17,13 @@
 
 namespace iosig::preload::trace {
 
-constinit std::array<std::atomic<Description*>, max_fds> descriptions{};
+IOSIG_TABLE constinit std::array<std::atomic<Description*>, max_fds> descriptions{};
 constinit Description left_out;
 
 namespace {
 
 /// At most one for each descriptor.
-constinit std::array<Description, max_fds> all_descriptions{};
+IOSIG_TABLE constinit std::array<Description, max_fds> all_descriptions{};
 std::atomic<int> greatest_fd{-1};
 std::atomic<unsigned> greatest_place{0};  ///< in all_descriptions
 

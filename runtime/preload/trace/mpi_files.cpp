@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 
+#include "host/table_section.h"
 #include "preload/mpi/library.h"
 #include "preload/trace/thread_part.h"
 
@@ -15,7 +16,7 @@ struct OpenMpiFile {
 };
 /// More files than this open at once: the rest is not recorded at this layer.
 constexpr std::size_t max_files = 4096;
-constinit std::array<OpenMpiFile, max_files> files{};
+IOSIG_TABLE constinit std::array<OpenMpiFile, max_files> files{};
 
 std::size_t place_of(MpiHandle file) { return (file >> 4 ^ file >> 12 ^ file) % max_files; }
 
