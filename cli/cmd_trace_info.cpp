@@ -26,9 +26,8 @@ using trace::Trace;
 
 constexpr const char* info_schema = "iosig.trace.info/1";
 constexpr std::string_view not_seen =
-    "not seen: statically linked and setuid programs, system calls that are made without the C library, io_uring "
-    "without "
-    "liburing, loads and stores in mapped files";
+    "not seen: programs that are statically linked, setuid, or started with an environment of their own (env -i), "
+    "system calls that are made without the C library, io_uring without liburing, loads and stores in mapped files";
 constexpr std::string_view not_seen_in_mount =
     "not seen: what the kernel answered from its cache (names, attributes, and the pages of files, unless the mount is "
     "--uncached), and files outside the mount";
