@@ -57,8 +57,8 @@ iosig_container* iosig_container_open(const char* path, int flags, unsigned mode
 /* Closes the handle, which is invalid afterwards even on failure. Returns -1 if written data could not be completed. */
 int iosig_container_close(iosig_container* container);
 
-/* Like pread(2): returns fewer bytes at the end of the file, and before bytes that are lost. EIO: the first one is lost,
- * or a block of 64 KiB does not match its checksum. */
+/* Like pread(2): returns fewer bytes at the end of the file, and before bytes that are lost. EIO: the first one is
+ * lost, or a block of 64 KiB does not match its checksum. */
 int64_t iosig_container_pread(iosig_container* container, void* buffer, size_t bytes, int64_t offset);
 int64_t iosig_container_pwrite(iosig_container* container, const void* buffer, size_t bytes, int64_t offset);
 /* Writes at the end of the file, like O_APPEND; no other append on this node gets the same offset. Stores the offset of

@@ -80,10 +80,9 @@ Result<void> say(Connection& to, std::string_view line, Deadline deadline) {
   return to.write(fmt::format("{}\n", line), deadline);
 }
 
-// ---- two members
-// -----------------------------------------------------------------------------------------------------
+// two members
 
-double seconds_since(network::Clock::time_point start) {
+double elapsed_s(network::Clock::time_point start) {
   return std::chrono::duration<double>(network::Clock::now() - start).count();
 }
 
@@ -144,10 +143,10 @@ Result<Samples> measure(const Endpoint& server, const std::string& token, const 
   const auto repeat = [&](std::vector<double>& into, const auto& once) -> Result<void> {
     if (auto warm = once(); !warm) return warm;  // the first pass does not count: buffers and windows grow
     const auto began = network::Clock::now();
-    while (into.size() < passes && (into.size() < min_passes || seconds_since(began) < options.measured_s)) {
+    while (into.size() < passes && (into.size() < min_passes || elapsed_s(began) < options.measured_s)) {
       const auto start = network::Clock::now();
       if (auto done = once(); !done) return done;
-      into.push_back(seconds_since(start));
+      into.push_back(elapsed_s(start));
       if (auto told = alive(); !told) return told;
     }
     return {};
@@ -167,8 +166,7 @@ Result<Samples> measure(const Endpoint& server, const std::string& token, const 
   return samples;
 }
 
-// ---- a member
-// --------------------------------------------------------------------------------------------------------
+// a member
 
 class Member {
  public:
@@ -267,8 +265,7 @@ class Member {
   std::string token_;
 };
 
-// ---- rank 0
-// ----------------------------------------------------------------------------------------------------------
+// rank 0
 
 struct Guest {
   Connection line;

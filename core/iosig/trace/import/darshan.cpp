@@ -47,9 +47,10 @@ struct FileSums {
 
 void add_to(std::int64_t& sum, std::int64_t count) { sum = sum > INT64_MAX - count ? INT64_MAX : sum + count; }
 
-class Import {
+class DarshanImport {
  public:
-  Import(const DarshanLog& log, TraceWriter& writer, ImportNotes& notes) : log_(log), writer_(writer), notes_(notes) {}
+  DarshanImport(const DarshanLog& log, TraceWriter& writer, ImportNotes& notes)
+      : log_(log), writer_(writer), notes_(notes) {}
 
   Result<void> run() {
     if (!log_.damage().empty()) remark("{}; names of files are missing", log_.damage());
@@ -373,7 +374,7 @@ class Import {
 Result<void> import_darshan(const std::string& path, TraceWriter& writer, ImportNotes& notes) {
   const auto log = DarshanLog::open(path);
   if (!log) return pass_on(log.error());
-  return Import(*log, writer, notes).run();
+  return DarshanImport(*log, writer, notes).run();
 }
 
 }  // namespace iosig::trace

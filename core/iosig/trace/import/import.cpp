@@ -190,8 +190,7 @@ Result<Imported> import_traces(const std::vector<std::string>& inputs, std::stri
   std::optional<ImportFormat> forced;
   if (!format.empty()) {
     const auto* const known = std::ranges::find(import_formats, format);
-    if (known == std::end(import_formats))
-      return fail(ErrorKind::usage, "no format '{}'", printable(format));
+    if (known == std::end(import_formats)) return fail(ErrorKind::usage, "no format '{}'", printable(format));
     forced = static_cast<ImportFormat>(known - std::begin(import_formats));
   }
   Imported imported;

@@ -18,7 +18,7 @@ namespace iosig::trace {
 namespace {
 
 constexpr int max_failed = 16;
-constexpr double max_log_seconds = 4e9;
+constexpr double max_run_seconds = 4e9;
 constexpr std::uint32_t least_backward = 0xf0000000;  ///< ticks from here on are a step back: another thread's call
 
 std::optional<std::int64_t> number_in(std::string_view text) {
@@ -69,9 +69,10 @@ class RuleSizes {
   std::unordered_map<std::int32_t, std::uint64_t> sizes_;
 };
 
-class Import {
+class RecorderImport {
  public:
-  Import(RecorderLog& log, TraceWriter& writer, ImportNotes& notes) : log_(log), writer_(writer), notes_(notes) {}
+  RecorderImport(RecorderLog& log, TraceWriter& writer, ImportNotes& notes)
+      : log_(log), writer_(writer), notes_(notes) {}
 
   Result<void> run() {
     int failed = 0;  // one after another
@@ -179,7 +180,7 @@ class Import {
     const RecorderSignature& signature = signatures_[static_cast<std::size_t>(symbol)];
     const RecorderFunction* const function = functions_[static_cast<std::size_t>(symbol)];
     const double last_s = static_cast<double>(now_ticks_ + duration) * log_.tick_s();
-    if (last_s > max_log_seconds || last_s < -max_log_seconds) {
+    if (last_s > max_run_seconds || last_s < -max_run_seconds) {
       notes_.leave_out("with times that cannot be");
       return {};
     }
@@ -335,7 +336,7 @@ class Import {
 Result<void> import_recorder(const std::string& path, TraceWriter& writer, ImportNotes& notes) {
   auto log = RecorderLog::open(path);
   if (!log) return pass_on(log.error());
-  return Import(*log, writer, notes).run();
+  return RecorderImport(*log, writer, notes).run();
 }
 
 }  // namespace iosig::trace
