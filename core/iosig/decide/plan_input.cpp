@@ -153,11 +153,12 @@ std::vector<std::vector<RegionRequest>> PlanCollector::requests_of(const PlanInp
   for (std::uint32_t file = 0; file < input.files.size(); ++file) {
     const auto known = files_.find(input.files[file].path);
     if (known == files_.end()) continue;
-    const auto regions = std::ranges::equal_range(input.regions, file, {}, &PlannedRegion::file);
+    const auto begins = std::ranges::lower_bound(input.regions, file, {}, &PlannedRegion::file);
+    const auto ends = std::ranges::upper_bound(input.regions, file, {}, &PlannedRegion::file);
     for (const Request& each : known->second) {
       const std::size_t window = window_at(input, each.start_s);
-      const auto first = std::ranges::upper_bound(regions, each.offset, {}, &PlannedRegion::offset_bytes) - 1;
-      for (auto region = first; region != regions.end() && region->offset_bytes < each.offset + each.length; ++region) {
+      const auto first = std::ranges::upper_bound(begins, ends, each.offset, {}, &PlannedRegion::offset_bytes) - 1;
+      for (auto region = first; region != ends && region->offset_bytes < each.offset + each.length; ++region) {
         const std::uint64_t begin = std::max(each.offset, region->offset_bytes);
         const std::uint64_t end = std::min(each.offset + each.length, region->offset_bytes + region->length_bytes);
         windows[window].push_back({each.start_s,

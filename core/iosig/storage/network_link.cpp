@@ -71,7 +71,7 @@ std::vector<std::string> own_addresses() {
     }
     ::freeifaddrs(list);
   }
-  std::ranges::stable_partition(addresses, [](const std::string& each) { return !is_loopback(each); });
+  std::stable_partition(addresses.begin(), addresses.end(), [](const std::string& each) { return !is_loopback(each); });
   return addresses;
 }
 

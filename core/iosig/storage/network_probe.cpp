@@ -80,7 +80,7 @@ Result<void> say(Connection& to, std::string_view line, Deadline deadline) {
   return to.write(fmt::format("{}\n", line), deadline);
 }
 
-// two members
+// The exchange of two members.
 
 double elapsed_s(network::Clock::time_point start) {
   return std::chrono::duration<double>(network::Clock::now() - start).count();
@@ -166,7 +166,7 @@ Result<Samples> measure(const Endpoint& server, const std::string& token, const 
   return samples;
 }
 
-// a member
+// What each member does.
 
 class Member {
  public:
@@ -211,8 +211,8 @@ class Member {
     if (!made) return made;
     std::vector<std::string> addresses = network::own_addresses();
     const std::string used = made->own_address();
-    std::ranges::stable_partition(addresses,
-                                  [&](const auto& each) { return each == used && !network::is_loopback(each); });
+    std::stable_partition(addresses.begin(), addresses.end(),
+                          [&](const auto& each) { return each == used && !network::is_loopback(each); });
     const std::string line = fmt::format("{} {} {} {} {} {} {} {}", greeting, token_, group_.rank, group_.size,
                                          node_name(), host_name(), listener.port(), fmt::join(addresses, ","));
     if (auto said = say(*made, line, deadline); !said) return pass_on(said.error());
@@ -265,7 +265,7 @@ class Member {
   std::string token_;
 };
 
-// rank 0
+// What rank 0 does.
 
 struct Guest {
   Connection line;
