@@ -12,8 +12,8 @@ many    files of 16 KB: `finalize --all` with several --jobs, against `cp -r` + 
 beside  a job that computes (SHA-256, a process per processor) and writes a checkpoint to the fast storage after every
         tenth of its work, with and without a drain of one file beside it. The job's time tells how much it is slowed.
 turns   the same for a machine with other work: one job, and one drain, which is stopped and continued every 1.5 s (off,
-        on, on, off). What the job computes in a second with and without the drain is compared within each four turns,
-        so that what others do for longer than that cancels out. --rounds: groups of four turns
+        on, on, off). Compares, within each four turns, how much the job computes in a second with and without the
+        drain, so that work of others that lasts longer cancels out. --rounds: groups of four turns
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Real clients over throttled disks against the simulator: how far iosig.striping.simulate is from what happens.
 
 A server is a thread with a queue, first in, first out, that reads a file on one of the lab's targets with O_DIRECT. A
-client is a thread that sends its next request when all parts of the last one have come. What each target takes is
-measured alone first; the simulator gets these figures, and no network, since there is none between threads.
+client is a thread that sends its next request when all parts of the last one have come. First the
+bench measures each target alone; the simulator gets these figures, and no network, since there is none between threads.
 
     lab/lab up --only hdd1,hdd2,ssd1 --targets 2x1 --size 256
     chrt -r 1 .venv/bin/python bench/striped_clients.py --hdd /mnt/iosig-lab/hdd? --ssd /mnt/iosig-lab/ssd?

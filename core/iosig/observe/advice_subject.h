@@ -1,4 +1,4 @@
-// What advice is about: the streams of a run, with what their accesses are like and what they cost.
+// The subject of advice: the streams of a run, how their accesses are, and how long they take.
 #pragma once
 
 #include <algorithm>

@@ -89,8 +89,8 @@ struct Order {
   std::uint64_t unknown = 0;  ///< without an offset in this layer
 };
 
-/// What a device drew from the start of a row's first call to the end of the last one (Row::wall_ns). Rows that use the
-/// same device each count its idle power.
+/// The energy of a device from the start of a row's first call to the end of the last one (Row::wall_ns). Rows that use
+/// the same device each count its idle power.
 /// Source: ours. docs/references.md#doe section 1 names the question, not the formula.
 struct DeviceEnergy {
   const PowerUnit* unit = nullptr;

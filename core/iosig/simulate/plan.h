@@ -1,7 +1,7 @@
 // Simulates the requests of a plan: with the regions where the plan puts them, and where they would lie otherwise.
 //
 // Every process sends its requests one after the other, without a pause, as the plan's predictions assume. A window
-// begins when all requests of the one before it have ended. What moves between windows is not simulated.
+// begins when all requests of the one before it have ended. Moves of data between windows are not simulated.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,6 @@
 #include <cstring>
 #include <map>
 #include <random>
-#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -62,11 +61,11 @@ std::string node_name() {
                      std::string(space.data(), length > 0 ? static_cast<std::size_t>(length) : 0));
 }
 
-std::vector<std::string> parts_of(const std::string& text, char at) {
+/// Without empty parts.
+std::vector<std::string> parts_of(std::string_view text, char at) {
   std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, at);)
-    if (!part.empty()) parts.push_back(part);
+  for (const std::string_view part : split(text, at))
+    if (!part.empty()) parts.emplace_back(part);
   return parts;
 }
 
@@ -166,7 +165,7 @@ Result<Samples> measure(const Endpoint& server, const std::string& token, const 
   return samples;
 }
 
-// What each member does.
+// The part of each member.
 
 class Member {
  public:
@@ -265,7 +264,7 @@ class Member {
   std::string token_;
 };
 
-// What rank 0 does.
+// The part of rank 0.
 
 struct Guest {
   Connection line;

@@ -17,7 +17,7 @@
 
 namespace iosig {
 
-/// What a read does whose range holds lost bytes.
+/// How a read of a range treats lost bytes in it.
 enum class IfLost {
   fail,  ///< it fails with EIO
   stop,  ///< it returns the bytes before the first lost one, as read(2) does on a damaged device; EIO if there are none
