@@ -24,7 +24,9 @@ void add_plot(Verb app) {
       .type_name("DIR");
   const Verb query = plot.add_verb("query", "What `iosig query --plot FILE` draws");
   query.describe_option("ANSWER", "what iosig query --json printed; - for standard input").required();
-  query.describe_option("--output", "a .png or .html").type_name("FILE");
+  const Verb plan = plot.add_verb("plan", "What `iosig plan --plot FILE` draws");
+  plan.describe_option("PLAN", "what iosig plan -o wrote; - for standard input").required();
+  for (const Verb& verb : {query, plan}) verb.describe_option("--output", "a .png or .html").type_name("FILE");
   for (const Verb& verb : {demo, model})
     verb.describe_option("--output", "directory for the PNG and the HTML").type_name("DIR");
 }
