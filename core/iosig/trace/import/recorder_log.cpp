@@ -363,7 +363,7 @@ Result<std::vector<RecorderTimes>> RecorderLog::times(std::int32_t rank, std::st
     }
   }
   std::vector<RecorderTimes> times(bytes.size() / sizeof(RecorderTimes));
-  std::memcpy(times.data(), bytes.data(), times.size() * sizeof(RecorderTimes));
+  if (!times.empty()) std::memcpy(times.data(), bytes.data(), times.size() * sizeof(RecorderTimes));
   return times;
 }
 
