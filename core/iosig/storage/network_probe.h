@@ -19,7 +19,7 @@
 
 namespace iosig {
 
-/// What the launcher said (by the variables of trace/part_bytes.h, say).
+/// The group of processes, as the launcher's variables tell it (trace/part_bytes.h has their names).
 struct NetworkGroup {
   std::uint32_t rank = 0, size = 0;  ///< size >= 2
   std::string job;                   ///< tells apart jobs that use one directory at the same time; may be empty
