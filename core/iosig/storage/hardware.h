@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "iosig/model/storage.h"
+#include "iosig/storage/confidence.h"
 #include "iosig/storage/mountinfo.h"
 
 namespace iosig {
@@ -45,6 +46,19 @@ void set_kind(Device& device, DeviceKind kind);
 
 /// Marks `key` as found by a probe, with the given origin.
 void set_origin(Provenances& provenance, std::string_view key, Origin origin);
+
+/// Sets a measured value of a device or a network, and notes under `key` the ends of its interval and whether it
+/// settled.
+template <class Holder, class Member, class Round, class Text>
+void set_measured(Holder& holder, Member Holder::*member, std::string_view key, const Estimate& estimate, Round round,
+                  Text text) {
+  holder.*member = round(estimate.mean);
+  set_origin(holder.provenance, key, Origin::measured);
+  Provenance& provenance = holder.provenance.find(key)->second;
+  provenance.probed_low_text = text(round(estimate.low));
+  provenance.probed_high_text = text(round(estimate.high));
+  provenance.probed_settled = estimate.settled;
+}
 
 /// Return a measured value with three significant digits, since more would be noise. Rates and times: in the unit that
 /// keeps their text short.

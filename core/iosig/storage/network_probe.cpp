@@ -439,16 +439,6 @@ class Lead {
   std::map<std::uint32_t, Guest> guests_;
 };
 
-void set_value(Network& network, const char* key, double Network::*member, const Estimate& estimate,
-               double (*rounded)(double), std::string (*text)(double)) {
-  network.*member = rounded(estimate.mean);
-  set_origin(network.provenance, key, Origin::measured);
-  Provenance& provenance = network.provenance.find(key)->second;
-  provenance.probed_low_text = text(rounded(estimate.low));
-  provenance.probed_high_text = text(rounded(estimate.high));
-  provenance.probed_settled = estimate.settled;
-}
-
 }  // namespace
 
 Result<std::optional<NetworkProbe>> probe_network(const NetworkGroup& group, const NetworkProbeOptions& options,
@@ -466,8 +456,8 @@ Network network_of(const NetworkProbe& probe) {
   rate.low = 1 / time.high;
   rate.high = time.low > 0 ? 1 / time.low : 2 * rate.mean;
   Network network;
-  set_value(network, "startup", &Network::startup_s, probe.startup_s, rounded_seconds, seconds_text);
-  set_value(network, "bandwidth", &Network::bytes_per_s, rate, rounded_rate, rate_text);
+  set_measured(network, &Network::startup_s, "startup", probe.startup_s, rounded_seconds, seconds_text);
+  set_measured(network, &Network::bytes_per_s, "bandwidth", rate, rounded_rate, rate_text);
   return network;
 }
 

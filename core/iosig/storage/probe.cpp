@@ -24,16 +24,6 @@ namespace {
 /// Minimum seek time of a rotating disk; flash is always faster.
 constexpr double shortest_seek_s = 1e-3;
 
-template <class Member, class Round, class Text>
-void set_measured(Device& device, Member Device::*member, std::string_view key, const Estimate& estimate, Round round,
-                  Text text) {
-  device.*member = round(estimate.mean);
-  set_origin(device.provenance, key, Origin::measured);
-  Provenance& provenance = device.provenance.find(key)->second;
-  provenance.probed_low_text = text(round(estimate.low));
-  provenance.probed_high_text = text(round(estimate.high));
-  provenance.probed_settled = estimate.settled;
-}
 template <class Member>
 void set_rate(Device& device, Member Device::*member, std::string_view key, const Estimate& estimate) {
   set_measured(device, member, key, estimate, rounded_rate, rate_text);
