@@ -1,0 +1,229 @@
+#include "iosig/prefetch/observer.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+
+#include "iosig/prefetch/planner.h"
+#include "iosig/prefetch/requests.h"
+
+namespace iosig::prefetch {
+namespace {
+
+constexpr std::uint32_t reads_between_checks = 64, reads_of_left_out = 1024;
+
+struct ErrnoKept {
+  const int before = errno;
+  ~ErrnoKept() { errno = before; }
+};
+
+/// What this thread read last.
+struct ThisThread {
+  std::uint32_t number, last_file;
+  std::int64_t took_ns;
+};
+constinit thread_local ThisThread this_thread __attribute__((tls_model("initial-exec"))){0, 0, 0};
+constinit std::atomic<std::uint32_t> last_thread{0};
+
+/// Whether a signal handler may be running: it runs with its signal blocked.
+bool may_be_in_handler() {
+  sigset_t blocked;
+  if (::pthread_sigmask(SIG_SETMASK, nullptr, &blocked) != 0) return true;
+  for (int signal = 1; signal < SIGRTMIN; ++signal)
+    if (::sigismember(&blocked, signal) == 1) return true;
+  return false;
+}
+
+}  // namespace
+
+void Observer::start(const Settings& settings) {
+  settings_ = &settings;
+  state_ = State::wanted;
+}
+
+Observer::Reading Observer::begin_observed(Slot& slot, int fd, std::int64_t offset, std::int64_t length) {
+  if (const State state = state_.load(std::memory_order_relaxed); state == State::off || state == State::refused)
+    return {};
+  Slot::Kind kind = slot.kind.load(std::memory_order_relaxed);
+  if (kind == Slot::Kind::unknown) {  // many files are read just once
+    slot.kind.store(Slot::Kind::seen, std::memory_order_relaxed);
+    const auto number = static_cast<std::uint32_t>(fd) + 1;
+    for (std::uint32_t known = used_slots_.load(std::memory_order_relaxed);
+         known < number && !used_slots_.compare_exchange_weak(known, number, std::memory_order_relaxed);) {
+    }
+    return {};
+  }
+  const std::uint32_t unchecked = slot.unchecked.load(std::memory_order_relaxed);
+  if (kind != Slot::Kind::observed || unchecked == 0) {
+    if (!look_at(slot, fd)) return {};
+  } else {
+    slot.unchecked.store(unchecked - 1, std::memory_order_relaxed);
+  }
+  const bool is_here = offset == at_file_offset;
+  if (is_here) {
+    offset = slot.position.load(std::memory_order_relaxed);
+    if (slot.asks_kernel.load(std::memory_order_relaxed)) {
+      const ErrnoKept kept;
+      offset = ::syscall(SYS_lseek, fd, 0, SEEK_CUR);
+    }
+  }
+  Reading reading{.slot = &slot,
+                  .fd = fd,
+                  .file = slot.file.load(std::memory_order_relaxed),
+                  .moves_offset = is_here,
+                  .offset = offset,
+                  .start_ns = clock_ns()};
+  if (length != unknown_length) tell(reading, length);
+  return reading;
+}
+
+void Observer::tell(Reading& reading, std::int64_t length) {
+  ThisThread& thread = this_thread;
+  if (thread.number == 0) thread.number = last_thread.fetch_add(1, std::memory_order_relaxed) + 1;
+  reading.is_told = true;
+  push({.kind = ReadEvent::Kind::read,
+        .fd = reading.fd,
+        .file = reading.file,
+        .thread = thread.number,
+        .offset = reading.offset,
+        .length = length,
+        .start_ns = reading.start_ns,
+        .took_before_ns = thread.last_file == reading.file ? thread.took_ns : 0},
+       false);
+}
+
+void Observer::end_observed(Reading& reading, std::int64_t result) {
+  if (!reading.is_told && result > 0) tell(reading, result);
+  ThisThread& thread = this_thread;
+  thread.last_file = reading.file;
+  thread.took_ns = clock_ns() - reading.start_ns;
+  if (reading.moves_offset && result > 0) reading.slot->position.fetch_add(result, std::memory_order_relaxed);
+}
+
+bool Observer::look_at(Slot& slot, int fd) {
+  const ErrnoKept kept;
+  slot.unchecked.store(reads_between_checks, std::memory_order_relaxed);
+  struct stat status {};
+  const long flags = ::syscall(SYS_fcntl, fd, F_GETFL);
+  const bool is_readable = flags >= 0 && (flags & (O_DIRECT | O_PATH)) == 0 &&
+                           ::syscall(SYS_newfstatat, fd, "", &status, AT_EMPTY_PATH) == 0 && S_ISREG(status.st_mode);
+  const bool was_observed = slot.kind.load(std::memory_order_relaxed) == Slot::Kind::observed;
+  const bool is_same = is_readable && was_observed && slot.device.load(std::memory_order_relaxed) == status.st_dev &&
+                       slot.inode.load(std::memory_order_relaxed) == status.st_ino;
+  if (!is_readable) {
+    if (was_observed) forget(slot);
+    slot.kind.store(Slot::Kind::left_out, std::memory_order_relaxed);
+    slot.skip.store(reads_of_left_out, std::memory_order_relaxed);  // the number may then be another file's
+    return false;
+  }
+  const std::int64_t position = ::syscall(SYS_lseek, fd, 0, SEEK_CUR);
+  if (is_same) {
+    if (position != slot.position.load(std::memory_order_relaxed)) {
+      // After reads that were skipped this is no surprise, but then the price is small, too.
+      slot.asks_kernel.store(true, std::memory_order_relaxed);
+      slot.position.store(position, std::memory_order_relaxed);
+    }
+    return true;
+  }
+  if (was_observed) forget(slot);
+  const std::uint32_t file = last_file_.fetch_add(1, std::memory_order_relaxed) + 1;
+  slot.file.store(file, std::memory_order_relaxed);
+  slot.device.store(status.st_dev, std::memory_order_relaxed);
+  slot.inode.store(status.st_ino, std::memory_order_relaxed);
+  slot.position.store(position, std::memory_order_relaxed);
+  slot.asks_kernel.store(false, std::memory_order_relaxed);
+  slot.kind.store(Slot::Kind::observed, std::memory_order_relaxed);
+  push({.kind = ReadEvent::Kind::opened,
+        .fd = fd,
+        .file = file,
+        .offset = static_cast<std::int64_t>(status.st_ino),
+        .length = static_cast<std::int64_t>(status.st_dev)},
+       false);
+  return true;
+}
+
+void Observer::forget(Slot& slot) {
+  const bool was_observed = slot.kind.exchange(Slot::Kind::unknown, std::memory_order_relaxed) == Slot::Kind::observed;
+  slot.skip.store(0, std::memory_order_relaxed);
+  slot.unchecked.store(0, std::memory_order_relaxed);
+  if (!was_observed) return;
+  const ErrnoKept kept;
+  push({.kind = ReadEvent::Kind::closed, .file = slot.file.load(std::memory_order_relaxed)}, true);
+}
+
+void Observer::push(const ReadEvent& event, bool wakes) {
+  const std::uint64_t waiting = queue_.push(event);
+  const State state = state_.load(std::memory_order_relaxed);
+  if (state == State::wanted && waiting >= 6) start_planner();
+  if (state != State::running || (!wakes && waiting != 0 && waiting < wake_at_.load(std::memory_order_relaxed))) return;
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // the planner looks at the queue after it says that it sleeps
+  if (sleeping_.load(std::memory_order_relaxed) != 0) wake();
+}
+
+void Observer::wake() {
+  if (sleeping_.exchange(0, std::memory_order_relaxed) == 0) return;
+  const ErrnoKept kept;
+  (void)::syscall(SYS_futex, &sleeping_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+void Observer::start_planner() {
+  // The C library allocates memory for a thread. A signal handler that has interrupted malloc(3) must not.
+  if (start_attempts_.fetch_add(1, std::memory_order_relaxed) % 16 != 0) return;
+  const ErrnoKept kept;
+  if (may_be_in_handler()) return;
+  State expected = State::wanted;
+  if (!state_.compare_exchange_strong(expected, State::starting)) return;
+  const auto run = [](void* observer) -> void* {
+    run_planner(*static_cast<Observer*>(observer));
+    return nullptr;
+  };
+  if (!start_thread(run, this)) state_ = State::refused;
+}
+
+void Observer::reinit_after_fork() {
+  if (queue_.was_used()) queue_.reset();
+  for (unsigned n = 0; n < used_slots_; ++n) {
+    Slot& slot = slots_[n];
+    if (slot.kind.load(std::memory_order_relaxed) == Slot::Kind::unknown) continue;
+    slot.kind.store(Slot::Kind::unknown, std::memory_order_relaxed);
+    slot.skip.store(0, std::memory_order_relaxed);
+    slot.unchecked.store(0, std::memory_order_relaxed);
+  }
+  sleeping_ = 0;
+  start_attempts_ = 0;
+  wake_at_ = 0;
+  reported_ = false;
+  if (state_ != State::off) state_ = State::wanted;
+}
+
+std::string_view Observer::report() {
+  if (state_ != State::running) return {};
+  const ErrnoKept kept;
+  reported_ = false;
+  push({.kind = ReadEvent::Kind::report}, true);
+  for (int tries = 0; tries < 500 && !reported_; ++tries) {
+    constexpr timespec millisecond{0, 1'000'000};
+    (void)::nanosleep(&millisecond, nullptr);
+  }
+  return reported_ ? std::string_view(report_.data(), report_bytes_) : std::string_view();
+}
+
+void Observer::stop() {
+  if (state_ == State::running || state_ == State::starting) {
+    stops_ = true;
+    while (stops_) {
+      wake();
+      constexpr timespec millisecond{0, 1'000'000};
+      (void)::nanosleep(&millisecond, nullptr);
+    }
+  }
+  state_ = State::off;
+}
+
+}  // namespace iosig::prefetch

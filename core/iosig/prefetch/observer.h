@@ -1,0 +1,132 @@
+// The program's side of prefetching: begin() before each read, end() after it, closed() before a descriptor is closed.
+//
+// A read costs some tens of nanoseconds: it is put in a queue, and the planner, a thread that starts when a file has
+// been read a few times, does all else. Nothing here takes a lock, allocates memory or changes errno; signal handlers
+// may call it between any two instructions and leave by longjmp(3). Files that are not regular, and those opened with
+// O_DIRECT, are left out.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "iosig/decide/predictor.h"
+#include "iosig/prefetch/read_queue.h"
+
+namespace iosig::prefetch {
+
+class Observer;
+void run_planner(Observer& observer);
+
+struct Settings {
+  /// Makes the predictor of a stream. Called by the planner's thread.
+  std::function<std::unique_ptr<ReadPredictor>()> make_predictor;
+  std::int64_t max_bytes = 64 << 20;  ///< requested and not read yet, of all streams together
+  /// Called in each new thread first, after it has left the process's table of descriptors.
+  void (*thread_started)() = nullptr;
+};
+
+class Observer {
+ public:
+  static constexpr unsigned max_fds = 1U << 16;
+  static constexpr std::int64_t at_file_offset = -1, unknown_length = -1;
+
+  /// What is known of a descriptor.
+  struct Slot {
+    enum class Kind : std::uint8_t { unknown, seen, left_out, observed };
+    std::atomic<Kind> kind{Kind::unknown};
+    std::atomic<bool> asks_kernel{false};     ///< the file offset is moved elsewhere, too
+    std::atomic<std::uint32_t> file{0};       ///< number of the opened file
+    std::atomic<std::uint32_t> skip{0};       ///< so many reads go unobserved
+    std::atomic<std::uint32_t> unchecked{0};  ///< reads until the descriptor is looked at again
+    std::atomic<std::int64_t> position{0};    ///< the file offset
+    std::atomic<std::uint64_t> device{0}, inode{0};
+  };
+  /// A read that has begun. It has no destructor: a thread may be cancelled in the read.
+  struct Reading {
+    Slot* slot = nullptr;
+    std::int32_t fd = -1;
+    std::uint32_t file = 0;
+    bool moves_offset = false, is_told = false;
+    std::int64_t offset = 0, start_ns = 0;
+  };
+
+  /// All zeros: a static one takes no room in a library's file.
+  constexpr Observer() = default;
+
+  /// Begins to observe. `settings` must live as long as the process.
+  void start(const Settings& settings);
+
+  /// Called before a read of `length` bytes; `offset` may be `at_file_offset`. Of an
+  /// `unknown_length` (pieces of memory that must not be looked at yet) the planner hears after the read. Keeps errno.
+  [[nodiscard]] Reading begin(int fd, std::int64_t offset, std::int64_t length) {
+    if (static_cast<unsigned>(fd) >= max_fds) return {};
+    Slot& slot = slots_[static_cast<unsigned>(fd)];
+    if (const std::uint32_t skip = slot.skip.load(std::memory_order_relaxed); skip > 0) [[likely]] {
+      slot.skip.store(skip - 1, std::memory_order_relaxed);
+      return {};
+    }
+    return begin_observed(slot, fd, offset, length);
+  }
+  /// Called after the read, with its result. Keeps errno.
+  void end(Reading& reading, std::int64_t result) {
+    if (reading.slot != nullptr) end_observed(reading, result);
+  }
+  /// Called before a descriptor is closed or replaced.
+  void closed(int fd) {
+    if (static_cast<unsigned>(fd) < max_fds &&
+        slots_[static_cast<unsigned>(fd)].kind.load(std::memory_order_relaxed) != Slot::Kind::unknown)
+      forget(slots_[static_cast<unsigned>(fd)]);
+  }
+  /// The same, of the descriptors from `first` to `last`.
+  void closed_range(unsigned first, unsigned last) {
+    const unsigned end = used_slots_.load(std::memory_order_relaxed);
+    for (unsigned fd = first; fd <= last && fd < end; ++fd) closed(static_cast<int>(fd));
+  }
+  /// Called after the program has set the file offset.
+  void moved_to(int fd, std::int64_t position) {
+    if (static_cast<unsigned>(fd) < max_fds)
+      slots_[static_cast<unsigned>(fd)].position.store(position, std::memory_order_relaxed);
+  }
+
+  /// Called in a child made by fork(): it has no planner, and gets one when it needs it. Memory of its parent's is
+  /// left.
+  void reinit_after_fork();
+
+  /// Returns what has been prefetched so far, as lines for the user. Waits for the planner at most half a second.
+  [[nodiscard]] std::string_view report();
+
+  /// Ends the planner and its threads. For tests, and for daemons that end.
+  void stop();
+
+ private:
+  friend class Planner;
+  friend void run_planner(Observer& observer);
+  enum class State : std::uint8_t { off, wanted, starting, running, refused };
+
+  [[nodiscard]] Reading begin_observed(Slot& slot, int fd, std::int64_t offset, std::int64_t length);
+  void end_observed(Reading& reading, std::int64_t result);
+  /// Finds out what a descriptor is. false: it is left out.
+  bool look_at(Slot& slot, int fd);
+  void forget(Slot& slot);
+  void push(const ReadEvent& event, bool wakes);
+  void tell(Reading& reading, std::int64_t length);
+  void start_planner();
+  void wake();
+
+  const Settings* settings_ = nullptr;
+  std::atomic<State> state_{State::off};
+  std::atomic<std::uint32_t> last_file_{0}, start_attempts_{0}, used_slots_{0};
+  std::atomic<std::uint32_t> sleeping_{0};  ///< a futex: 1 while the planner sleeps
+  std::atomic<std::uint64_t> wake_at_{0};   ///< number of waiting events at which it wants to be woken
+  std::atomic<bool> stops_{false}, reported_{false};
+  std::array<char, 16384> report_{};
+  std::atomic<std::size_t> report_bytes_{0};
+  ReadQueue queue_;
+  std::array<Slot, max_fds> slots_{};
+};
+
+}  // namespace iosig::prefetch

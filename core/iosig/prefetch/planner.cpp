@@ -1,0 +1,254 @@
+#include "iosig/prefetch/planner.h"
+
+#include <linux/futex.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <new>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "iosig/base/room.h"
+#include "iosig/prefetch/observer.h"
+#include "iosig/prefetch/report.h"
+#include "iosig/prefetch/requests.h"
+#include "iosig/prefetch/stream.h"
+
+namespace iosig::prefetch {
+
+class Planner {
+ public:
+  explicit Planner(Observer& observer) : observer_(observer) {
+    budget_.total_bytes = observer.settings_->max_bytes;
+    budget_.stream_bytes = std::min(budget_.stream_bytes, budget_.total_bytes);
+  }
+
+  void run() {
+    while (!observer_.stops_) {
+      take_all();
+      tick();
+      sleep();
+    }
+    streams_.clear();
+    files_.clear();
+    requests_.stop();
+  }
+
+ private:
+  static constexpr std::uint64_t max_waiting = ReadQueue::capacity / 4;
+  static constexpr std::int64_t slow_ns = 20'000;
+  static constexpr std::size_t max_streams = 512, reads_before_stream = 3;
+
+  struct File {
+    int fd;
+    std::uint64_t device, inode;
+    std::shared_ptr<OwnFile> own = nullptr;
+    std::string path = {};
+    bool is_refused = false;
+    Counts counts = {};
+    std::string_view why = {};
+    bool was_prefetched = false;
+  };
+  using Key = std::uint64_t;  ///< file and thread
+  struct Entry {
+    std::vector<ReadEvent> first;  ///< until there is a stream
+    std::unique_ptr<Stream> stream;
+  };
+  static Key key_of(std::uint32_t file, std::uint32_t thread) { return std::uint64_t{file} << 32 | thread; }
+
+  void take_all() {
+    ReadEvent event;
+    if (!observer_.queue_.pop(event)) return;
+    wake_at_ = max_waiting;
+    last_event_ns_ = clock_ns();
+    do take(event);
+    while (observer_.queue_.pop(event));
+  }
+
+  void take(const ReadEvent& event) {
+    switch (event.kind) {
+      case ReadEvent::Kind::opened:
+        files_.emplace(event.file, File{.fd = event.fd,
+                                        .device = static_cast<std::uint64_t>(event.length),
+                                        .inode = static_cast<std::uint64_t>(event.offset)});
+        return;
+      case ReadEvent::Kind::closed: return close(event.file);
+      case ReadEvent::Kind::read: return read(event);
+      case ReadEvent::Kind::report: return report();
+    }
+  }
+
+  void read(const ReadEvent& event) {
+    const auto file = files_.find(event.file);
+    if (file == files_.end()) return;  // its first event was lost
+    Entry& entry = streams_[key_of(event.file, event.thread)];
+    if (!entry.stream) {
+      if (entry.first.size() < reads_before_stream) {
+        entry.first.push_back(event);
+        if (event.took_before_ns > slow_ns) wake_at_ = 1;
+        return;
+      }
+      if (!make_stream(file->second, entry)) return;
+    }
+    entry.stream->observe(event);
+    wake_at_ = std::min(wake_at_, entry.stream->slack());
+    if (const std::uint32_t skip = entry.stream->reads_to_skip(); skip > 0) {
+      Observer::Slot& slot = observer_.slots_[static_cast<unsigned>(event.fd)];
+      if (slot.file.load(std::memory_order_relaxed) == event.file) {
+        slot.unchecked.store(0, std::memory_order_relaxed);
+        slot.skip.store(skip, std::memory_order_relaxed);
+      }
+    }
+  }
+
+  bool make_stream(File& file, Entry& entry) {
+    if (file.is_refused || alive_ >= max_streams) {
+      if (!file.is_refused) file.why = "too many streams at once";
+      return false;
+    }
+    if (!file.own) {
+      file.own = OwnFile::open(file.fd, file.device, file.inode);
+      file.is_refused = !file.own;
+      if (file.is_refused) {
+        file.why = "it may not be opened again";
+        return false;
+      }
+      file.path = file.own->path();
+    }
+    auto predictor = observer_.settings_->make_predictor();
+    if (!predictor) {
+      file.is_refused = true;
+      file.why = "there is no predictor";
+      return false;
+    }
+    entry.stream = std::make_unique<Stream>(file.own, std::move(predictor), requests_, budget_);
+    ++alive_;
+    for (const ReadEvent& event : entry.first) entry.stream->observe(event);
+    entry.first = {};
+    return true;
+  }
+
+  void end_stream(File& file, Entry& entry) {
+    if (!entry.stream) {
+      for (const ReadEvent& event : entry.first) {
+        ++file.counts.reads;
+        file.counts.read_bytes += static_cast<std::uint64_t>(std::max<std::int64_t>(event.length, 0));
+      }
+      if (file.why.empty()) file.why = "too few reads";
+      return;
+    }
+    add(file, *entry.stream);
+    const Counts before = entry.stream->counts();
+    entry.stream->give_up();
+    file.counts.wasted_bytes += entry.stream->counts().wasted_bytes - before.wasted_bytes;
+    entry.stream.reset();
+    --alive_;
+  }
+  static void add(File& file, const Stream& stream) {
+    file.counts += stream.counts();
+    file.was_prefetched = file.was_prefetched || stream.was_prefetched();
+    file.why = stream.why_left_alone();
+  }
+
+  void close(std::uint32_t number) {
+    const auto file = files_.find(number);
+    if (file == files_.end()) return;
+    const auto begin = streams_.lower_bound(key_of(number, 0)), end = streams_.upper_bound(key_of(number, ~0U));
+    for (auto each = begin; each != end; ++each) end_stream(file->second, each->second);
+    streams_.erase(begin, end);
+    report_.add(summary_of(file->second));
+    files_.erase(file);
+  }
+
+  static FileSummary summary_of(const File& file) {
+    return {file.path, file.counts, std::string(file.why), file.was_prefetched};
+  }
+
+  void report() {
+    Report now = report_;
+    for (const auto& [number, file] : files_) {
+      File copy = file;
+      for (auto each = streams_.lower_bound(key_of(number, 0)); each != streams_.end() && each->first >> 32 == number;
+           ++each)
+        if (each->second.stream) add(copy, *each->second.stream);
+      now.add(summary_of(copy));
+    }
+    const std::string text = now.text();
+    const std::size_t bytes = std::min(text.size(), observer_.report_.size());
+    std::copy_n(text.begin(), bytes, observer_.report_.begin());
+    observer_.report_bytes_ = bytes;
+    observer_.reported_ = true;
+  }
+
+  /// What happens now and then: looks at the memory, and for files whose close was not seen.
+  void tick() {
+    constexpr std::int64_t memory_ns = 100'000'000, closed_ns = 1'000'000'000, least_room = 32 << 20;
+    const std::int64_t now = clock_ns();
+    if (budget_.used_bytes > 0 && now - memory_asked_ns_ > memory_ns) {
+      memory_asked_ns_ = now;
+      const auto room = memory_room_bytes();
+      const auto most = room ? static_cast<std::int64_t>(std::min<std::uint64_t>(*room, INT64_MAX)) : INT64_MAX;
+      budget_.total_bytes = most < least_room ? 0 : std::min(observer_.settings_->max_bytes, most / 8);
+    }
+    if (now - closed_asked_ns_ < closed_ns) return;
+    closed_asked_ns_ = now;
+    std::vector<std::uint32_t> gone;
+    for (const auto& [number, file] : files_)
+      if (file.own && !OwnFile::is_behind(file.fd, file.device, file.inode)) gone.push_back(number);
+    for (const std::uint32_t number : gone) close(number);
+  }
+
+  void sleep() {
+    observer_.wake_at_.store(wake_at_, std::memory_order_relaxed);
+    observer_.sleeping_.store(1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    const std::uint64_t waiting = observer_.queue_.size();
+    if (waiting >= wake_at_ || observer_.stops_) {
+      observer_.sleeping_.store(0, std::memory_order_relaxed);
+      return;
+    }
+    // Events for which it is not woken are seen a little later, and files that were closed unseen in a second. A
+    // program that reads nothing is not disturbed.
+    const timespec soon{0, 10'000'000}, later{1, 0};
+    const bool may_wait = waiting > 0 || (wake_at_ > 1 && clock_ns() - last_event_ns_ < 100'000'000);
+    const timespec* const limit = may_wait ? &soon : alive_ > 0 ? &later : nullptr;
+    (void)::syscall(SYS_futex, &observer_.sleeping_, FUTEX_WAIT_PRIVATE, 1, limit, nullptr, 0);
+    observer_.sleeping_.store(0, std::memory_order_relaxed);
+  }
+
+  Observer& observer_;
+  Requests requests_;
+  Budget budget_;
+  std::unordered_map<std::uint32_t, File> files_;
+  std::map<Key, Entry> streams_;
+  std::size_t alive_ = 0;
+  Report report_;
+  std::uint64_t wake_at_ = 1;
+  std::int64_t last_event_ns_ = 0, memory_asked_ns_ = 0, closed_asked_ns_ = 0;
+  friend void run_planner(Observer& observer);
+};
+
+void run_planner(Observer& observer) {
+  ::prctl(PR_SET_NAME, "iosig-prefetch");
+  if (!leave_descriptor_table()) {
+    observer.state_ = Observer::State::refused;
+    return;
+  }
+  if (observer.settings_->thread_started != nullptr) observer.settings_->thread_started();
+  observer.state_ = Observer::State::running;
+  try {
+    Planner planner(observer);
+    planner.run();
+  } catch (const std::bad_alloc&) {
+    observer.state_ = Observer::State::refused;  // the program goes on without
+  }
+  observer.stops_ = false;
+}
+
+}  // namespace iosig::prefetch

@@ -1,0 +1,32 @@
+// What prefetching did, for the user: how many bytes of which files came in time, and why the others were left alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "iosig/prefetch/stream.h"
+
+namespace iosig::prefetch {
+
+struct FileSummary {
+  std::string path;
+  Counts counts;
+  std::string why_left_alone;
+  bool was_prefetched = false;
+};
+
+class Report {
+ public:
+  /// Adds an open file. Of one path there is one line, and the files with the most bytes get lines.
+  void add(const FileSummary& file);
+  /// Returns lines that end with newlines: the total, then each file, those with the most bytes first.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  static constexpr std::size_t max_files = 32;
+  std::vector<FileSummary> files_;
+  Counts total_;
+  std::size_t prefetched_ = 0, left_alone_ = 0;
+};
+
+}  // namespace iosig::prefetch

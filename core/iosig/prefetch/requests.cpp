@@ -1,0 +1,107 @@
+#include "iosig/prefetch/requests.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <bit>
+#include <csignal>
+#include <ctime>
+
+namespace iosig::prefetch {
+
+std::int64_t clock_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+bool start_thread(void* (*run)(void*), void* argument) {
+  constexpr std::size_t stack_bytes = 256 << 10;
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::sigdelset(&all, SIGSYS);  // a program that emulates system calls for its filter emulates these, too
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t attributes;
+  bool is_started = false;
+  if (::pthread_attr_init(&attributes) == 0) {
+    ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_t thread{};
+    is_started = ::pthread_attr_setstacksize(&attributes, stack_bytes) == 0 &&
+                 ::pthread_create(&thread, &attributes, run, argument) == 0;
+    ::pthread_attr_destroy(&attributes);
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return is_started;
+}
+
+void Requests::add(const std::shared_ptr<Request>& request) {
+  const std::lock_guard lock(mutex_);
+  waiting_.push_back(request);
+  if (idle_ > 0) {
+    changed_.notify_one();
+    return;
+  }
+  if (threads_ >= max_threads || threads_ >= static_cast<unsigned>(window_) + 1) return;
+  const auto run = [](void* all) -> void* {
+    ::prctl(PR_SET_NAME, "iosig-prefetch");
+    static_cast<Requests*>(all)->work();
+    return nullptr;
+  };
+  if (start_thread(run, this)) ++threads_;
+}
+
+void Requests::work() {
+  std::unique_lock lock(mutex_);
+  while (!is_stopped_) {
+    if (waiting_.empty() || running_ >= static_cast<unsigned>(window_)) {
+      ++idle_;
+      changed_.wait(lock);
+      --idle_;
+      continue;
+    }
+    const std::shared_ptr<Request> request = std::move(waiting_.front());
+    waiting_.pop_front();
+    auto state = Request::State::waiting;
+    request->begun_ns = clock_ns();
+    if (!request->state.compare_exchange_strong(state, Request::State::running)) continue;
+    ++running_;
+    lock.unlock();
+    const OwnFile::Fetched fetched = request->file->fetch(request->offset, request->length);
+    request->done_ns = clock_ns();
+    request->state = fetched.failed       ? Request::State::failed
+                     : fetched.was_cached ? Request::State::cached
+                                          : Request::State::done;
+    lock.lock();
+    --running_;
+    if (!fetched.failed && !fetched.was_cached) learn(request->length, request->done_ns - request->begun_ns);
+    if (!waiting_.empty() && idle_ > 0) changed_.notify_one();
+  }
+  --threads_;
+  changed_.notify_all();
+}
+
+void Requests::learn(std::int64_t length, std::int64_t took_ns) {
+  double& quickest = quickest_ns_[std::min<std::size_t>(
+      static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(length, 1)))) - 1,
+      quickest_ns_.size() - 1)];
+  const auto took = static_cast<double>(took_ns);
+  quickest = quickest == 0 ? took : std::min(quickest * 1.01, took);  // forgets: the storage may have become slower
+  window_ = std::clamp(took < 2 * quickest ? window_ + 1 / window_ : window_ - 1, 1.0, double{max_threads});
+}
+
+void Requests::stop() {
+  std::unique_lock lock(mutex_);
+  is_stopped_ = true;
+  waiting_.clear();
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return threads_ == 0; });
+}
+
+unsigned Requests::window() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<unsigned>(window_);
+}
+
+}  // namespace iosig::prefetch

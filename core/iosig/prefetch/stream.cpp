@@ -1,0 +1,204 @@
+#include "iosig/prefetch/stream.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace iosig::prefetch {
+namespace {
+
+constexpr double weight = 1.0 / 16;  ///< of a new value in an ageing mean
+constexpr double min_confidence = 0.6, high_confidence = 0.9;
+
+void age(double& mean, double value) { mean = mean == 0 ? value : mean + weight * (value - mean); }
+
+bool is_within(const FileRead& read, const FileRead& other) {
+  return read.offset >= other.offset && read.offset + read.length <= other.offset + other.length;
+}
+
+}  // namespace
+
+Counts& Counts::operator+=(const Counts& other) {
+  reads += other.reads;
+  read_bytes += other.read_bytes;
+  useful_bytes += other.useful_bytes;
+  late_bytes += other.late_bytes;
+  wasted_bytes += other.wasted_bytes;
+  cached_bytes += other.cached_bytes;
+  return *this;
+}
+
+Stream::Stream(std::shared_ptr<OwnFile> file, std::unique_ptr<ReadPredictor> predictor, Requests& requests,
+               Budget& budget)
+    : file_(std::move(file)), predictor_(std::move(predictor)), requests_(requests), budget_(budget) {}
+
+Stream::~Stream() { drop_all(); }
+
+bool Stream::is_quick(std::int64_t took_ns) const {
+  return static_cast<double>(took_ns) < 10'000 + static_cast<double>(last_length_);  // 10 us and 1 ns a byte
+}
+
+void Stream::take_times(const ReadEvent& event) {
+  if (event.took_before_ns > 0 && last_start_ns_ != 0) {
+    if (!was_expected_) {
+      quick_.add(is_quick(event.took_before_ns));
+      if (!is_quick(event.took_before_ns)) age(latency_ns_, static_cast<double>(event.took_before_ns));
+    }
+    // A long pause says nothing of the pace.
+    const std::int64_t think_ns = event.start_ns - last_start_ns_ - event.took_before_ns;
+    if (think_ns >= 0 && think_ns < 1'000'000'000)
+      age(think_ns_, static_cast<double>(think_ns) + 2'000 + 0.1 * static_cast<double>(event.length));
+  }
+  last_start_ns_ = event.start_ns;
+}
+
+void Stream::observe(const ReadEvent& event) {
+  const FileRead read{event.offset, event.length};
+  if (read.length <= 0 || read.offset < 0) return;
+  ++counts_.reads;
+  counts_.read_bytes += static_cast<std::uint64_t>(read.length);
+  ++observed_;
+  take_times(event);
+  if (last_end_ >= 0) sequential_.add(read.offset == last_end_);
+  last_end_ = read.offset + read.length;
+  last_length_ = read.length;
+  match(read);
+  if (!predictor_->observe(read)) {
+    drop_all();
+    streak_ = 0;
+  }
+  // The predictor may have learned better.
+  if (const auto next = ahead_.empty() ? std::nullopt : predictor_->expected(1);
+      next && (next->offset != ahead_.front().read.offset || next->length != ahead_.front().read.length))
+    drop_all();
+  judge();
+  if (why_.empty()) refill();
+}
+
+void Stream::match(const FileRead& read) {
+  was_expected_ = false;
+  constexpr std::size_t farthest = 8;
+  const auto end = ahead_.begin() + static_cast<std::ptrdiff_t>(std::min(ahead_.size(), farthest));
+  const auto found = std::find_if(ahead_.begin(), end, [&](const Ahead& each) { return is_within(read, each.read); });
+  if (found == end) {
+    if (!ahead_.empty()) streak_ = 0;
+    return;
+  }
+  was_expected_ = true;
+  ++streak_;
+  for (auto passed = ahead_.begin(); passed != found; ++passed) drop(*passed);
+  bool is_late = false;
+  for (const auto& piece : found->pieces) {
+    budget_.used_bytes -= piece->length;
+    ahead_bytes_ -= piece->length;
+    const auto bytes = static_cast<std::uint64_t>(piece->length);
+    if (piece->cancel()) {
+      counts_.late_bytes += bytes;
+      is_late = true;
+      continue;
+    }
+    const Request::State state = piece->state;
+    cached_.add(state == Request::State::cached);
+    if (state == Request::State::cached) {
+      counts_.cached_bytes += bytes;
+    } else if (state == Request::State::done) {
+      counts_.useful_bytes += bytes;
+      age(latency_ns_, static_cast<double>(piece->done_ns - piece->begun_ns));
+    } else {
+      counts_.late_bytes += bytes;
+      is_late = state == Request::State::running || is_late;
+    }
+  }
+  if (is_late) {
+    extra_depth_ = std::min(extra_depth_ + 1, 16U);
+    useful_in_row_ = 0;
+  } else if (++useful_in_row_ >= 256 && extra_depth_ > 0) {
+    --extra_depth_;
+    useful_in_row_ = 0;
+  }
+  ahead_.erase(ahead_.begin(), found + 1);
+}
+
+void Stream::drop(Ahead& given_up) {
+  for (const auto& piece : given_up.pieces) {
+    budget_.used_bytes -= piece->length;
+    ahead_bytes_ -= piece->length;
+    if (!piece->cancel() && piece->state != Request::State::cached && piece->state != Request::State::failed)
+      counts_.wasted_bytes += static_cast<std::uint64_t>(piece->length);
+  }
+}
+
+void Stream::drop_all() {
+  for (Ahead& each : ahead_) drop(each);
+  ahead_.clear();
+}
+
+void Stream::judge() {
+  if (observed_ < 4) return;
+  const double confidence = predictor_->confidence();
+  const std::string_view before = why_;
+  if (sequential_.is_above(0.8))
+    why_ = "sequential: the kernel's readahead serves it";
+  else if (quick_.is_above(0.9) || cached_.is_above(0.9))
+    why_ = "its reads are quick: the data are in memory";
+  else if (confidence < (before.empty() ? min_confidence : high_confidence))
+    why_ = "no pattern: its reads cannot be foreseen";
+  else
+    why_ = {};
+  if (!why_.empty() && before.empty()) drop_all();
+  if (why_.empty()) skipped_rounds_ = 0;
+}
+
+std::size_t Stream::wanted_depth() const {
+  const double latency = latency_ns_ == 0 ? 1e6 : latency_ns_, think = std::max(think_ns_, 1'000.0);
+  const auto in_time = static_cast<std::size_t>(std::min(std::ceil(1.25 * latency / think), double{max_depth})) + 1;
+  return std::min({in_time + extra_depth_, std::size_t{2} + 2 * std::size_t{streak_}, max_depth});
+}
+
+void Stream::refill() {
+  if (size_age_-- == 0) {
+    file_size_ = file_->size();
+    size_age_ = 64;
+  }
+  const std::size_t depth = wanted_depth();
+  while (ahead_.size() < depth) {
+    const auto next = predictor_->expected(ahead_.size() + 1);
+    if (!next || next->offset < 0 || next->length <= 0) return;
+    Ahead added{*next, {}};
+    const std::int64_t end = std::min(next->offset + next->length, file_size_);
+    const bool is_covered = !ahead_.empty() && is_within(*next, ahead_.back().read);
+    const std::int64_t bytes = is_covered ? 0 : std::max<std::int64_t>(end - next->offset, 0);
+    if (bytes > 0 && (ahead_bytes_ + bytes > budget_.stream_bytes || budget_.used_bytes + bytes > budget_.total_bytes))
+      return;
+    for (std::int64_t done = 0; done < bytes; done += max_piece_bytes) {
+      auto piece = std::make_shared<Request>();
+      piece->file = file_;
+      piece->offset = next->offset + done;
+      piece->length = std::min(max_piece_bytes, bytes - done);
+      budget_.used_bytes += piece->length;
+      ahead_bytes_ += piece->length;
+      requests_.add(piece);
+      added.pieces.push_back(std::move(piece));
+      was_prefetched_ = true;
+    }
+    ahead_.push_back(std::move(added));
+  }
+}
+
+std::uint32_t Stream::reads_to_skip() {
+  constexpr std::uint32_t looked_at = 32, least = 256;
+  if (why_.empty() || observed_ < looked_at || !quick_.is_above(0.9)) return 0;
+  observed_ = 0;
+  quick_ = cached_ = {};  // judged afresh
+  last_end_ = -1;
+  skipped_rounds_ = std::min(skipped_rounds_ + 1, 5U);
+  return least << (skipped_rounds_ - 1);
+}
+
+std::uint64_t Stream::slack() const {
+  if (!why_.empty()) return quick_.is_above(0.9) ? 64 : 1;
+  const std::size_t depth = wanted_depth();
+  return std::clamp<std::uint64_t>(depth / 8, 1, 4);
+}
+
+}  // namespace iosig::prefetch
