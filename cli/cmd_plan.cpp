@@ -33,7 +33,7 @@ constexpr std::uint64_t max_plan_bytes = std::uint64_t{4} << 30U;
 struct PlanArguments {
   PlanSource source;
   std::string show, storage, output, map, current;
-  std::string algorithm = "ours", regions = "fixed", contention = "spread";
+  std::string algorithm = "ours", regions = "fixed", contention = "auto";
   std::string region_size = "64MB", window = "10min", application;
   std::optional<std::uint32_t> processes, processes_per_node;
   std::uint32_t horizon = 1;
@@ -88,6 +88,17 @@ struct MadePlan {
   std::optional<PlanSimulation> simulation;
 };
 
+/// Says which layout won the trial, if it was not the one that the cost model alone would have.
+void note_trial(const PlanTrial& trial, const Console& console) {
+  if (trial.chosen == PlanTrial::Chosen::spread) return;
+  const bool is_even = trial.chosen == PlanTrial::Chosen::even;
+  console.note(fmt::format(
+      "{}: of {} layouts, simulated with some of the requests, this one takes least time, {} against {} for the layout "
+      "that the cost model chooses region by region, because it does not know which requests are there together",
+      is_even ? "all regions have the same stripes" : "the layout is for processes that use the same region at a time",
+      trial.layouts, about_seconds(trial.seconds), about_seconds(trial.spread_s)));
+}
+
 Result<MadePlan> new_plan(const PlanArguments& options, const Console& console) {
   auto granularity = granularity_of(options);
   if (!granularity) return pass_on(granularity.error());
@@ -112,14 +123,18 @@ Result<MadePlan> new_plan(const PlanArguments& options, const Console& console) 
       return fail(put.error().kind, "'{}': {}", printable(options.current), put.error().message);
   PlanOptions how;
   how.algorithm = options.algorithm == "paper" ? PlanAlgorithm::paper : PlanAlgorithm::ours;
-  how.contention = options.contention == "together" ? Contention::together : Contention::spread;
+  if (options.contention != "auto")
+    how.contention = options.contention == "together" ? Contention::together : Contention::spread;
+  if (processes != demand->processes)
+    for (simulate::WindowRequests& window : demand->input.moments) simulate::deal(window.requests, processes);
   how.migration.horizon = options.horizon;
   how.application = options.application.empty() ? demand->application : options.application;
   auto plan = make_plan(demand->input, *servers, how);
   if (!plan) return pass_on(plan.error());
-  MadePlan made{*std::move(plan), {}};
+  if (plan->trial) note_trial(*plan->trial, console);
+  MadePlan made{std::move(plan->plan), {}};
   if (!options.source.keeps_requests) return made;
-  auto simulation = simulate_plan(made.plan, *demand, how.contention);
+  auto simulation = simulate_plan(made.plan, *demand, how.contention.value_or(Contention::spread));
   if (!simulation) return pass_on(simulation.error());
   made.simulation = *std::move(simulation);
   return made;
@@ -245,8 +260,10 @@ void add_plan(Verb app, Action& action) {
       .shows_default()
       .excludes(show);
   verb.add_option("--contention", options->contention,
-                  "spread: processes use different regions at a time; together: all use the same one")
-      .check(one_of({"spread", "together"}))
+                  "spread: processes use different regions at a time; together: all use the same one; auto: "
+                  "layouts for both, and the same stripes for all regions, are tried in the simulator with some "
+                  "of the requests (without a trace: spread)")
+      .check(one_of({"auto", "spread", "together"}))
       .shows_default()
       .excludes(show);
   verb.add_option("--horizon", options->horizon, "windows for which the last layout is expected to last")

@@ -11,6 +11,7 @@
 #include "input.h"
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
+#include "iosig/decide/trial.h"
 #include "iosig/model/access_columns.h"
 #include "iosig/trace/trace.h"
 #include "plan_csv.h"
@@ -69,6 +70,13 @@ std::string application_of(const RequestCounts& counts) {
   return name;
 }
 
+/// Puts the moments with which layouts are tried, and all requests if they are wanted.
+void put_requests(const PlanCollector& collector, const PlanSource& source, PlanDemand& demand) {
+  auto requests = collector.requests_of(demand.input);
+  for (const std::vector<RegionRequest>& window : requests) demand.input.moments.push_back(requests_at_moments(window));
+  if (source.keeps_requests) demand.requests = std::move(requests);
+}
+
 Result<PlanDemand> from_trace(const PlanSource& source, const PlanGranularity& granularity, const Console& console) {
   const auto selection = selection_of(source.layer, source.files);
   if (!selection) return pass_on(selection.error());
@@ -109,8 +117,8 @@ Result<PlanDemand> from_trace(const PlanSource& source, const PlanGranularity& g
   if (!input) return fail(input.error().kind, "{}: {}", shown_name(source.trace), input.error().message);
   PlanDemand demand;
   demand.application = application_of(requests);
-  if (source.keeps_requests) demand.requests = collector.requests_of(*input);
   demand.input = *std::move(input);
+  put_requests(collector, source, demand);
   processes.set(demand);
   return demand;
 }
@@ -177,8 +185,8 @@ Result<PlanDemand> from_file(const PlanSource& source, const PlanGranularity& gr
   auto input = collector.finish(granularity);
   if (!input) return fail(input.error().kind, "{}: {}", shown_name(source.trace), input.error().message);
   PlanDemand demand;
-  if (source.keeps_requests) demand.requests = collector.requests_of(*input);
   demand.input = *std::move(input);
+  put_requests(collector, source, demand);
   processes.set(demand);
   return demand;
 }

@@ -197,22 +197,37 @@ std::vector<simulate::Access> accesses_of(const Numbers& processes, const Number
   return accesses;
 }
 
-nb::tuple place_accesses(const std::string& policy, const nb::dict& world, const Numbers& offsets,
-                         const Numbers& lengths, bool is_write, std::uint64_t region_bytes, const nb::dict& options) {
-  if (offsets.shape(0) != lengths.shape(0))
-    raise_python(PyExc_ValueError, fmt::format("offsets, lengths: {} and {} numbers, expected as many",
-                                               offsets.shape(0), lengths.shape(0)));
+/// The parts of the accesses in each region, in their order.
+std::vector<RegionRequest> region_requests(std::span<const simulate::Access> accesses, std::uint64_t region_bytes) {
+  std::vector<RegionRequest> requests;
+  for (const simulate::Access& access : accesses)
+    for (std::uint64_t done = 0, part = 0; done < access.bytes; done += part) {
+      const std::uint64_t at = access.offset + done, in_region = at % region_bytes;
+      part = std::min(access.bytes - done, region_bytes - in_region);
+      requests.push_back(
+          {access.process, static_cast<std::uint32_t>(at / region_bytes), in_region, part, access.is_write});
+    }
+  return requests;
+}
+
+nb::tuple place_accesses(const std::string& policy, const nb::dict& world, const Numbers& processes,
+                         const Numbers& offsets, const Numbers& lengths, bool is_write, std::uint64_t region_bytes,
+                         const nb::dict& options) {
+  const auto accesses = accesses_of(processes, offsets, lengths, is_write);
   std::uint64_t end = 0;
   std::vector<Request> requests;
-  for (std::size_t n = 0; n < offsets.shape(0); ++n) {
-    requests.push_back({offsets.data()[n], lengths.data()[n], is_write});
-    end = std::max(end, offsets.data()[n] + lengths.data()[n]);
+  for (const simulate::Access& access : accesses) {
+    requests.push_back({access.offset, access.bytes, is_write});
+    end = std::max(end, access.offset + access.bytes);
   }
   const RegionBounds bounds = value_or_raise(fixed_regions(end, region_bytes));
   RegionCollector collector(bounds);
   value_or_raise(collector.add(requests).map([] { return true; }));
   const std::vector windows(1, collector.regions());
-  return placed_tuple(policy, windows, world_of(world), options_of(options));
+  const std::vector<RegionRequest> sent = region_requests(accesses, region_bytes);
+  PolicyOptions how = options_of(options);
+  how.requests = sent;
+  return placed_tuple(policy, windows, world_of(world), how);
 }
 
 nb::dict simulate_accesses(const nb::dict& told, const Numbers& processes, const Numbers& offsets,
@@ -238,8 +253,8 @@ void bind_simulation(nb::module_& module) {
   module.def("place_regions", place_regions, "policy"_a, "world"_a, "workload"_a, "requests"_a, "options"_a);
   module.def("simulate_regions", simulate_regions, "world"_a, "workload"_a, "stripes"_a, "order"_a, "movers"_a,
              "share"_a, "seed"_a);
-  module.def("place_accesses", place_accesses, "policy"_a, "world"_a, "offsets"_a, "lengths"_a, "is_write"_a,
-             "region_bytes"_a, "options"_a);
+  module.def("place_accesses", place_accesses, "policy"_a, "world"_a, "processes"_a, "offsets"_a, "lengths"_a,
+             "is_write"_a, "region_bytes"_a, "options"_a);
   module.def("simulate_accesses", simulate_accesses, "world"_a, "processes"_a, "offsets"_a, "lengths"_a, "is_write"_a,
              "stripes"_a, "region_bytes"_a, "seed"_a);
 }

@@ -155,7 +155,9 @@ nb::dict plan_regions(const Servers& servers, const Times& starts, const Counts&
       if (const auto added = collector.add("", each); !added) return pass_on(added.error());
     const auto input = collector.finish({window_s, region_bytes, false});
     if (!input) return pass_on(input.error());
-    return make_plan(*input, {servers, std::vector<std::vector<std::string>>(servers.classes.size())}, options);
+    auto made = make_plan(*input, {servers, std::vector<std::vector<std::string>>(servers.classes.size())}, options);
+    if (!made) return pass_on(made.error());
+    return std::move(made->plan);
   }();
   return plan_dict(value_or_raise(std::move(plan)));
 }

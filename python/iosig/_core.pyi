@@ -235,6 +235,7 @@ def simulate_regions(
 def place_accesses(
     policy: str,
     world: dict[str, Any],
+    processes: npt.NDArray[np.uint64],
     offsets: npt.NDArray[np.uint64],
     lengths: npt.NDArray[np.uint64],
     is_write: bool,

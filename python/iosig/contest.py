@@ -236,6 +236,6 @@ def run_accesses(
     described = world.described(None if ssd_share is None else ssd_share * accesses.file_bytes)
     numbers = (accesses.offsets, accesses.lengths, accesses.is_write)
     options = _options(world, seed, False, 1, accesses.is_together())
-    stripes, _ = _core.place_accesses(policy, described, *numbers, accesses.region_bytes, options)
+    stripes, _ = _core.place_accesses(policy, described, accesses.processes, *numbers, accesses.region_bytes, options)
     told = _core.simulate_accesses(described, accesses.processes, *numbers, stripes, accesses.region_bytes, seed)
     return _outcome(world, told)

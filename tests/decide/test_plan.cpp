@@ -75,11 +75,11 @@ TEST_CASE("plan input: the requests of a window are those of its regions, cut wh
 TEST_CASE("plan: from a layout in place, moves that bring too little are not made") {
   const DescribedServers servers = unlike_servers(17 * MiB);
   PlanInput input = moving_spot(2000);
-  const Plan before = make_plan(input, servers, {}).value();
+  const Plan before = make_plan(input, servers, {}).value().plan;
   for (const PlanAlgorithm algorithm : {PlanAlgorithm::ours, PlanAlgorithm::paper}) {
     CAPTURE(static_cast<int>(algorithm));
     REQUIRE(put_current(before, servers.servers, input).has_value());
-    const Plan again = make_plan(input, servers, {.algorithm = algorithm}).value();
+    const Plan again = make_plan(input, servers, {.algorithm = algorithm}).value().plan;
     REQUIRE(!again.windows[0].moves.empty());  // region 11 is in place, region 3 is hot
     for (const PlannedMove& move : again.windows[0].moves) {
       CHECK(move.from == before.windows[1].placements[move.region].stripe_bytes);
@@ -88,14 +88,14 @@ TEST_CASE("plan: from a layout in place, moves that bring too little are not mad
   }
   PlanInput little = moving_spot(5);
   REQUIRE(put_current(before, servers.servers, little).has_value());
-  const Plan still = make_plan(little, servers, {}).value();
+  const Plan still = make_plan(little, servers, {}).value().plan;
   CHECK(still.windows[0].moves.empty());
   CHECK(still.windows[0].placements[11].stripe_bytes == before.windows[1].placements[11].stripe_bytes);
 }
 
 TEST_CASE("plan: files keep the regions that they have, and take room also if no request uses them") {
   const DescribedServers servers = unlike_servers(17 * MiB);
-  const Plan before = make_plan(moving_spot(2000), servers, {}).value();
+  const Plan before = make_plan(moving_spot(2000), servers, {}).value().plan;
   PlanCollector collector;
   for (int n = 0; n < 100; ++n) {
     REQUIRE(collector.add("/data/field", {1025 * MiB, 4096, false, 0}));  // has grown
@@ -116,7 +116,7 @@ TEST_CASE("plan: files keep the regions that they have, and take room also if no
   REQUIRE(put_current(before, servers.servers, idle).has_value());
   CHECK(idle.files.size() == 2);
   CHECK(idle.regions.size() == 17);
-  CHECK(checked(make_plan(idle, servers, {}).value()).has_value());
+  CHECK(checked(make_plan(idle, servers, {}).value().plan).has_value());
   DescribedServers fewer = servers;
   fewer.servers.classes[1].count = 3;
   CHECK(put_current(before, fewer.servers, idle).error().kind == ErrorKind::usage);
@@ -140,11 +140,10 @@ TEST_CASE("plan: windows of any length follow each other without overlap, so the
     for (std::uint64_t n = 0; n < 30; ++n)
       REQUIRE(collector.add("/a", {n * 4096, 4096, false, 0.1 + 0.07 * static_cast<double>(n)}));
     const PlanInput input = collector.finish({.window_s = window_s}).value();
-    const auto plan = make_plan(input, unlike_servers({}), {});
-    REQUIRE(plan.has_value());
-    CHECK(checked(*plan).has_value());
+    const Plan plan = make_plan(input, unlike_servers({}), {}).value().plan;
+    CHECK(checked(plan).has_value());
     std::uint64_t requests = 0;
-    for (const PlannedWindow& each : plan->windows) requests += iosig::requests_of(each);
+    for (const PlannedWindow& each : plan.windows) requests += iosig::requests_of(each);
     CHECK(requests == 30);
   }
 }
@@ -192,7 +191,7 @@ TEST_CASE("plan: the hot region is on the fast servers while it is hot, and capa
   for (const PlanAlgorithm algorithm : {PlanAlgorithm::paper, PlanAlgorithm::ours}) {
     CAPTURE(static_cast<int>(algorithm));
     const DescribedServers servers = unlike_servers(17 * MiB);  // a region and a bit
-    const auto plan = make_plan(input, servers, {.algorithm = algorithm});
+    const auto plan = make_plan(input, servers, {.algorithm = algorithm}).map([](TriedPlan made) { return made.plan; });
     REQUIRE_MESSAGE(plan.has_value(), plan.error().message);
     REQUIRE_MESSAGE(checked(*plan).has_value(), checked(*plan).error().message);
     REQUIRE(plan->windows.size() == 2);
@@ -225,6 +224,6 @@ TEST_CASE("plan: the paper's algorithm needs two classes; with one, nothing is w
   std::swap(fast_first.servers.classes[0], fast_first.servers.classes[1]);
   std::swap(fast_first.names[0], fast_first.names[1]);
   CHECK(make_plan(input, fast_first, {.algorithm = PlanAlgorithm::paper}).error().kind == ErrorKind::usage);
-  const Plan plan = make_plan(input, one, {}).value();
+  const Plan plan = make_plan(input, one, {}).value().plan;
   for (const PlannedWindow& window : plan.windows) CHECK(window.seconds <= window.home_s * (1 + 1e-9));
 }

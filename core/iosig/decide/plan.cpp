@@ -6,6 +6,7 @@
 #include "iosig/base/units.h"
 #include "iosig/decide/selection.h"
 #include "iosig/decide/striping.h"
+#include "iosig/decide/trial.h"
 
 namespace iosig {
 namespace {
@@ -114,6 +115,12 @@ Result<Plan> paper_plan(const PlanInput& input, const DescribedServers& describe
 
 // ---- ours ----------------------------------------------------------------------------------------------------------
 
+std::vector<std::uint64_t> lengths_of(const PlanInput& input) {
+  std::vector<std::uint64_t> lengths;
+  for (const PlannedRegion& each : input.regions) lengths.push_back(each.length_bytes);
+  return lengths;
+}
+
 double home_seconds(const std::vector<RegionOptions>& regions, const Servers& servers, Contention contention) {
   std::vector<Load> loads;
   for (const RegionOptions& each : regions) loads.push_back(each.options.front().load);
@@ -141,22 +148,19 @@ std::vector<std::uint32_t> options_in_place(std::span<const Stripes> current,
   return in_place;
 }
 
-Result<Plan> our_plan(const PlanInput& input, const DescribedServers& described, const PlanOptions& options) {
+/// The plan by the cost model alone.
+Result<Plan> modelled_plan(const PlanInput& input, const DescribedServers& described, const PlanOptions& options,
+                           Contention contention, std::span<const std::vector<RegionOptions>> windows,
+                           std::span<const std::uint32_t> in_place) {
   Plan plan = plan_without_windows(input, described, options);
   const Servers& servers = described.servers;
-  std::vector<std::vector<Region>> regions;
-  for (const PlanInput::Window& window : input.windows) regions.push_back(window.regions);
-  std::vector<std::uint64_t> lengths;
-  for (const PlannedRegion& each : input.regions) lengths.push_back(each.length_bytes);
-  auto windows = same_options(regions, servers, {}, options.threads);
-  const auto in_place = options_in_place(input.current, regions, servers, windows);
-  const auto planned = plan_migration(windows, lengths, servers, options.contention, in_place, options.migration);
+  const auto planned = plan_migration(windows, lengths_of(input), servers, contention, in_place, options.migration);
   if (!planned) return pass_on(planned.error());
   for (std::size_t n = 0; n < input.windows.size(); ++n) {
     PlannedWindow& made = plan.windows.emplace_back(window_of(input.windows[n], windows[n], (*planned)[n].option));
     made.seconds = (*planned)[n].seconds;
     made.move_s = (*planned)[n].move_s;
-    made.home_s = home_seconds(windows[n], servers, options.contention);
+    made.home_s = home_seconds(windows[n], servers, contention);
     for (const MigrationStep& step : (*planned)[n].steps) {
       const auto& choices = windows[n][step.region].options;
       made.moves.push_back({step.region, choices[step.from].stripes, choices[step.to].stripes});
@@ -165,11 +169,72 @@ Result<Plan> our_plan(const PlanInput& input, const DescribedServers& described,
   return plan;
 }
 
+/// The plan in which all regions have the same stripes. `home`: a plan for the same input.
+Plan even_plan(const PlanInput& input, const DescribedServers& described, const PlanOptions& options,
+               const Stripes& stripes, const Plan& home) {
+  Plan plan = plan_without_windows(input, described, options);
+  for (std::size_t number = 0; number < input.windows.size(); ++number) {
+    const PlanInput::Window& window = input.windows[number];
+    PlannedWindow& made = plan.windows.emplace_back();
+    made.start_s = window.start_s;
+    made.end_s = window.end_s;
+    made.home_s = home.windows[number].home_s;
+    std::vector<Load> loads;
+    for (std::size_t n = 0; n < window.regions.size(); ++n) {
+      loads.push_back(load_of(described.servers, stripes, window.regions[n].groups));
+      made.placements.push_back({stripes, count_of(window.regions[n]), busiest_s(described.servers, loads.back()),
+                                 home.windows[number].placements[n].home_s});
+    }
+    made.seconds = loaded_seconds(described.servers, loads, Contention::spread);
+  }
+  return plan;
+}
+
+WholeLayout layout_of(const Plan& plan) {
+  WholeLayout layout;
+  for (const PlannedWindow& window : plan.windows) {
+    layout.stripes.push_back(stripes_of(window));
+    layout.move_s += window.move_s;
+  }
+  return layout;
+}
+
+Result<TriedPlan> our_plan(const PlanInput& input, const DescribedServers& described, const PlanOptions& options) {
+  const Servers& servers = described.servers;
+  std::vector<std::vector<Region>> regions;
+  for (const PlanInput::Window& window : input.windows) regions.push_back(window.regions);
+  auto windows = same_options(regions, servers, {}, options.threads);
+  const auto in_place = options_in_place(input.current, regions, servers, windows);
+  const auto modelled = [&](Contention contention) {
+    return modelled_plan(input, described, options, contention, windows, in_place);
+  };
+  auto plan = modelled(options.contention.value_or(Contention::spread));
+  if (!plan) return pass_on(plan.error());
+  if (options.contention || input.moments.empty()) return TriedPlan{*std::move(plan), {}};
+
+  auto together = modelled(Contention::together);
+  if (!together) return pass_on(together.error());
+  const std::vector<std::uint64_t> lengths = lengths_of(input);
+  std::vector<WholeLayout> layouts{layout_of(*plan), layout_of(*together)};
+  std::vector<Stripes> even;
+  if (input.current.empty()) even = even_layouts(lengths, servers, usual_length(input.moments));
+  for (const Stripes& stripes : even) layouts.push_back({{std::vector(lengths.size(), stripes)}});
+  const auto trial = best_by_trial(layouts, lengths, servers, input.moments);
+  if (!trial) return pass_on(trial.error());
+  PlanTrial told{PlanTrial::Chosen::spread, layouts.size(), trial->seconds, trial->first_s};
+  if (trial->best == 0) return TriedPlan{*std::move(plan), told};
+  told.chosen = trial->best == 1 ? PlanTrial::Chosen::together : PlanTrial::Chosen::even;
+  if (trial->best == 1) return TriedPlan{*std::move(together), told};
+  return TriedPlan{even_plan(input, described, options, even[trial->best - 2], *plan), told};
+}
+
 }  // namespace
 
-Result<Plan> make_plan(const PlanInput& input, const DescribedServers& servers, const PlanOptions& options) {
-  return options.algorithm == PlanAlgorithm::paper ? paper_plan(input, servers, options)
-                                                   : our_plan(input, servers, options);
+Result<TriedPlan> make_plan(const PlanInput& input, const DescribedServers& servers, const PlanOptions& options) {
+  if (options.algorithm == PlanAlgorithm::ours) return our_plan(input, servers, options);
+  auto plan = paper_plan(input, servers, options);
+  if (!plan) return pass_on(plan.error());
+  return TriedPlan{*std::move(plan), {}};
 }
 
 }  // namespace iosig

@@ -2,9 +2,11 @@
 //
 // Pure: touches no disk; equal inputs give equal plans, with any number of threads. Source: docs/references.md#h2dp.
 // paper: Algorithm 1 (with its constraint imposed) and the benefit ranking for each window by itself, Algorithm 2 for
-// the moves. ours: decide/selection and decide/migration over all windows.
+// the moves. ours: decide/selection and decide/migration over all windows; where the order of the requests is known,
+// decide/trial has the last word.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "iosig/base/result.h"
@@ -18,15 +20,28 @@ namespace iosig {
 
 struct PlanOptions {
   PlanAlgorithm algorithm = PlanAlgorithm::ours;
-  Contention contention = Contention::spread;  ///< of ours
-  MigrationOptions migration = {};             ///< of ours
+  /// Of ours. None: layouts for both, and even ones, are tried with PlanInput::moments; without these: spread.
+  std::optional<Contention> contention = std::nullopt;
+  MigrationOptions migration = {};  ///< of ours
   std::string application = {};
   unsigned threads = 0;  ///< 0: as many as processors
 };
 
+/// How the layout of a plan was chosen among several (decide/trial).
+struct PlanTrial {
+  enum class Chosen { spread, together, even } chosen = Chosen::spread;
+  std::size_t layouts = 0;           ///< that were tried
+  double seconds = 0, spread_s = 0;  ///< simulated for all requests and moves: as chosen, and as for `spread`
+};
+
+struct TriedPlan {
+  Plan plan;
+  std::optional<PlanTrial> trial;  ///< none: nothing was to choose from
+};
+
 /// Fails with `infeasible` if not even the home class has room for all regions, and with `usage` if the paper's
 /// algorithm has not exactly two classes of servers, the slow one first.
-[[nodiscard]] Result<Plan> make_plan(const PlanInput& input, const DescribedServers& servers,
-                                     const PlanOptions& options);
+[[nodiscard]] Result<TriedPlan> make_plan(const PlanInput& input, const DescribedServers& servers,
+                                          const PlanOptions& options);
 
 }  // namespace iosig

@@ -15,6 +15,7 @@
 #include "iosig/model/pattern.h"
 #include "iosig/model/plan.h"
 #include "iosig/model/striping.h"
+#include "iosig/simulate/plan.h"
 
 namespace iosig {
 
@@ -37,6 +38,9 @@ struct PlanInput {
   /// The stripes of each of `regions` before the first window; none: the region does not exist yet. Empty: the first
   /// window may begin with any layout.
   std::vector<Stripes> current = {};
+  /// Requests of each window at some moments (decide/trial), with which layouts are tried. Empty: only the regions'
+  /// groups are known.
+  std::vector<simulate::WindowRequests> moments = {};
 };
 
 /// Windows times regions of a plan; more would take hours.

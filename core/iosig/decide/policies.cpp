@@ -11,6 +11,7 @@
 #include "iosig/decide/meeting.h"
 #include "iosig/decide/migration.h"
 #include "iosig/decide/striping.h"
+#include "iosig/decide/trial.h"
 
 namespace iosig {
 namespace {
@@ -192,13 +193,16 @@ Result<PlacedWindows> printed(std::span<const std::vector<Region>> windows, cons
   return placed;
 }
 
-Result<PlacedWindows> ours(std::span<const std::vector<Region>> windows, const Servers& servers,
-                           const PolicyOptions& told) {
-  const auto options = told.is_meeting ? meeting_options(windows, servers) : same_options(windows, servers);
-  const Contention contention = told.is_meeting ? Contention::together : told.contention;
+std::vector<std::uint64_t> lengths_of(const std::vector<Region>& regions) {
   std::vector<std::uint64_t> lengths;
-  for (const Region& region : windows.front()) lengths.push_back(region.length);
-  const auto plans = plan_migration(options, lengths, servers, contention, {}, {.copy_weight = told.copy_weight});
+  for (const Region& region : regions) lengths.push_back(region.length);
+  return lengths;
+}
+
+Result<PlacedWindows> migrated(std::span<const std::vector<RegionOptions>> options,
+                               std::span<const std::uint64_t> lengths, const Servers& servers, Contention contention,
+                               double copy_weight) {
+  const auto plans = plan_migration(options, lengths, servers, contention, {}, {.copy_weight = copy_weight});
   if (!plans) return pass_on(plans.error());
   PlacedWindows placed;
   for (std::size_t window = 0; window < plans->size(); ++window) {
@@ -210,6 +214,28 @@ Result<PlacedWindows> ours(std::span<const std::vector<Region>> windows, const S
     for (const MigrationStep& step : plan.steps) order.push_back(step.region);
   }
   return placed;
+}
+
+Result<PlacedWindows> ours(std::span<const std::vector<Region>> windows, const Servers& servers,
+                           const PolicyOptions& told) {
+  const std::vector<std::uint64_t> lengths = lengths_of(windows.front());
+  if (told.is_meeting)
+    return migrated(meeting_options(windows, servers), lengths, servers, Contention::together, told.copy_weight);
+  const auto options = same_options(windows, servers);
+  auto placed = migrated(options, lengths, servers, told.contention, told.copy_weight);
+  if (!placed || told.requests.empty()) return placed;
+  const Contention other = told.contention == Contention::spread ? Contention::together : Contention::spread;
+  auto otherwise = migrated(options, lengths, servers, other, told.copy_weight);
+  if (!otherwise) return otherwise;
+  const std::array known{requests_at_moments(told.requests)};
+  std::vector<WholeLayout> layouts{{{placed->stripes.front()}}, {{otherwise->stripes.front()}}};
+  for (const Stripes& stripes : even_layouts(lengths, servers, usual_length(known)))
+    layouts.push_back({{std::vector(lengths.size(), stripes)}});
+  const auto trial = best_by_trial(layouts, lengths, servers, known);
+  if (!trial) return pass_on(trial.error());
+  if (trial->best == 0) return placed;
+  if (trial->best == 1) return otherwise;
+  return kept(layouts[trial->best].stripes.front(), windows.size());
 }
 
 }  // namespace

@@ -29,6 +29,9 @@ struct PolicyOptions {
   Contention contention = Contention::spread;  ///< ours, unless is_meeting
   bool is_meeting = false;  ///< ours: all processes want the same bytes at the same time (decide/meeting)
   double copy_weight = 1;   ///< ours: of moves (MigrationOptions)
+  /// Ours, unless is_meeting: window 0's, by process in the order in which it sends them; other layouts are then tried
+  /// with them (decide/trial).
+  std::span<const RegionRequest> requests = {};
 };
 
 /// The stripes of each region, by window; and the regions that change in the order of their moves.
@@ -47,7 +50,8 @@ struct PlacedWindows {
 /// the SServers have room for, and keep them; the others lie on the HServers, DEF's in stripes of 64 KB, the others' of
 /// r / m. The stripes are those for window 0.
 /// printed: paper_stripes and paper_selection for each window; Algorithm 2's regions go out, then in.
-/// ours: plan_migration over same_options, or over meeting_options.
+/// ours: plan_migration over same_options, or over meeting_options. With `requests`, the best by trial of this, of the
+/// same for the other contention, and of even_layouts.
 /// Fails with `usage` if there are not two classes, or no window; and as these functions do.
 [[nodiscard]] Result<PlacedWindows> place_windows(PlacementPolicy policy, std::span<const std::vector<Region>> windows,
                                                   const Servers& servers, const PolicyOptions& options = {});

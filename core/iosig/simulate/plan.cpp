@@ -52,12 +52,13 @@ class Groups {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> places_;
 };
 
-/// The requests of a window as accesses of one file in which the regions begin at multiples of `span`.
-Result<std::vector<Access>> accesses_of(const Plan& plan, const WindowRequests& window, std::uint64_t span) {
+/// The requests as accesses of one file in which the regions begin at multiples of `span`.
+Result<std::vector<Access>> accesses_of(std::span<const RegionRequest> requests, std::span<const std::uint64_t> lengths,
+                                        std::uint64_t span) {
   std::vector<Access> accesses;
-  accesses.reserve(window.requests.size());
-  for (const RegionRequest& each : window.requests) {
-    const std::uint64_t length = each.region < plan.regions.size() ? plan.regions[each.region].length_bytes : 0;
+  accesses.reserve(requests.size());
+  for (const RegionRequest& each : requests) {
+    const std::uint64_t length = each.region < lengths.size() ? lengths[each.region] : 0;
     if (each.offset > length || each.length > length - each.offset)
       return fail(ErrorKind::usage, "a request of {} bytes at {} of region {}: expected one inside the region",
                   each.length, each.offset, each.region);
@@ -136,38 +137,51 @@ std::vector<Stripes> usual_stripes(const Plan& plan) {
   return all;
 }
 
+Result<std::vector<Totals>> run(const Servers& servers, std::span<const std::uint64_t> lengths,
+                                std::span<const RegionRequest> requests,
+                                std::span<const std::vector<Stripes>> layouts) {
+  std::uint64_t span = 1;
+  for (const std::uint64_t each : lengths) span = std::max(span, each);
+  if (span > (bytes_limit - 1) / std::max<std::uint64_t>(1, lengths.size()))
+    return fail(ErrorKind::infeasible, "{} regions of up to {} bytes are too long to simulate", lengths.size(), span);
+  for (const std::vector<Stripes>& stripes : layouts)
+    if (stripes.size() != lengths.size())
+      return fail(ErrorKind::usage, "stripes of {} regions: there are {}", stripes.size(), lengths.size());
+  auto hardware = system_of(servers);
+  if (!hardware) return pass_on(hardware.error());
+  auto accesses = accesses_of(requests, lengths, span);
+  if (!accesses) return pass_on(accesses.error());
+  std::vector<Totals> all;
+  if (accesses->empty()) return std::vector<Totals>(layouts.size());
+  close_gaps(*accesses);
+  Placement placement = placement_of(servers, layouts);
+  PlacedFile file{span, std::move(placement.layouts), {}};
+  for (std::vector<std::uint32_t>& layout_of : placement.layout_of) {
+    file.layout_of = std::move(layout_of);
+    auto totals = run(*hardware, *accesses, file, servers.processes_per_node);
+    if (!totals) return pass_on(totals.error());
+    all.push_back(*std::move(totals));
+  }
+  return all;
+}
+
 Result<std::vector<SimulatedWindow>> run(const Plan& plan, std::span<const WindowRequests> windows,
                                          std::span<const Stripes> baseline) {
   if (windows.size() != plan.windows.size() || baseline.size() != plan.regions.size())
     return fail(ErrorKind::usage, "requests of {} windows and stripes of {} regions: the plan has {} and {}",
                 windows.size(), baseline.size(), plan.windows.size(), plan.regions.size());
-  std::uint64_t span = 1;
-  for (const PlannedRegion& each : plan.regions) span = std::max(span, each.length_bytes);
-  if (span > (bytes_limit - 1) / std::max<std::uint64_t>(1, plan.regions.size()))
-    return fail(ErrorKind::infeasible, "{} regions of up to {} bytes are too long to simulate", plan.regions.size(),
-                span);
-  auto hardware = system_of(plan.servers);
-  if (!hardware) return pass_on(hardware.error());
+  std::vector<std::uint64_t> lengths;
+  for (const PlannedRegion& each : plan.regions) lengths.push_back(each.length_bytes);
   std::vector<SimulatedWindow> simulated;
   for (std::size_t n = 0; n < windows.size(); ++n) {
-    SimulatedWindow& made = simulated.emplace_back();
-    auto accesses = accesses_of(plan, windows[n], span);
-    if (!accesses) return pass_on(accesses.error());
-    if (accesses->empty()) continue;
-    close_gaps(*accesses);
     std::vector<std::vector<Stripes>> layouts(2);
     for (const RegionPlacement& each : plan.windows[n].placements) layouts[0].push_back(each.stripe_bytes);
     layouts[1].assign(baseline.begin(), baseline.end());
-    Placement placement = placement_of(plan.servers, layouts);
-    PlacedFile file{span, std::move(placement.layouts), {}};
-    for (std::size_t which = 0; which < layouts.size(); ++which) {
-      file.layout_of = placement.layout_of[which];
-      const auto totals = run(*hardware, *accesses, file, plan.servers.processes_per_node);
-      if (!totals) return pass_on(totals.error());
-      (which == 0 ? made.seconds : made.baseline_s) = totals->end_s * windows[n].times;
-      made.requests = totals->requests;
-      made.bytes = static_cast<double>(totals->bytes) * windows[n].times;
-    }
+    const auto totals = run(plan.servers, lengths, windows[n].requests, layouts);
+    if (!totals) return pass_on(totals.error());
+    const Totals& planned = totals->front();
+    simulated.push_back({planned.requests, static_cast<double>(planned.bytes) * windows[n].times,
+                         planned.end_s * windows[n].times, totals->back().end_s * windows[n].times});
   }
   return simulated;
 }

@@ -11,7 +11,9 @@
 #include "iosig/base/result.h"
 #include "iosig/cost/striping.h"
 #include "iosig/model/plan.h"
+#include "iosig/model/servers.h"
 #include "iosig/model/striping.h"
+#include "iosig/simulate/engine.h"
 
 namespace iosig::simulate {
 
@@ -38,6 +40,13 @@ inline constexpr std::uint64_t usual_stripe_bytes = std::uint64_t{64} << 10U;
 /// some class has no room left lie on the others, without it; the regions with room are drawn.
 [[nodiscard]] std::vector<Stripes> usual_stripes(const Plan& plan);
 
+/// Simulates requests with each of `layouts`, the stripes of every region, one after the other. `lengths`: of the
+/// regions. Fails with `usage` if there are not as many stripes as regions, or if a request is outside of its region;
+/// and with `infeasible` if all regions together are longer than 2^62.
+[[nodiscard]] Result<std::vector<Totals>> run(const Servers& servers, std::span<const std::uint64_t> lengths,
+                                              std::span<const RegionRequest> requests,
+                                              std::span<const std::vector<Stripes>> layouts);
+
 struct SimulatedWindow {
   std::uint64_t requests = 0;  ///< that were simulated
   double bytes = 0;            ///< of all requests of the window
@@ -47,8 +56,7 @@ struct SimulatedWindow {
 
 /// Simulates each window twice. `baseline`: the stripes of each region in the other layout, for all windows.
 ///
-/// Fails with `usage` if there are not as many windows or regions as in the plan, or if a request is outside of its
-/// region; and with `infeasible` if all regions together are longer than 2^62.
+/// Fails with `usage` if there are not as many windows or regions as in the plan, and as the function above.
 [[nodiscard]] Result<std::vector<SimulatedWindow>> run(const Plan& plan, std::span<const WindowRequests> windows,
                                                        std::span<const Stripes> baseline);
 

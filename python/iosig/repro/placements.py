@@ -47,8 +47,7 @@ WHY_PSA = (
     "not: the requests that H2DP saves this are more than half"
 )
 WHY_SWEPT = (
-    "the processes sweep over the file together, and the large stripes of ours put the requests of one moment on one "
-    "or two servers: its cost model does not know which requests are there at the same time"
+    "the processes sweep over the file together; ours tries layouts with some of the requests, and with mean start-ups"
 )
 WHY_UNIFORM = (
     "all regions are used alike: H2DP then selects as PADP draws, with the same stripes, and nothing is left to gain"
