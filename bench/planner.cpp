@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -21,6 +22,7 @@
 #include "iosig/decide/regions.h"
 #include "iosig/decide/selection.h"
 #include "iosig/decide/striping.h"
+#include "iosig/decide/trial.h"
 
 namespace {
 
@@ -141,6 +143,25 @@ void plan_four_windows(std::vector<Request> requests, const Servers& servers) {
   (void)plan_migration(same_options(regions, servers), lengths, servers, Contention::spread).value();
 }
 
+/// The even layouts tried beside one of the cost model, as `iosig plan` does where the order is known.
+void try_layouts(const std::vector<Request>& requests, std::vector<Stripes> chosen, const Servers& servers) {
+  std::vector<RegionRequest> sent;
+  for (std::size_t n = 0; n < requests.size(); ++n) {
+    const Request& each = requests[n];
+    sent.push_back({static_cast<std::uint32_t>(n % servers.processes),
+                    static_cast<std::uint32_t>(each.offset / default_region_bytes), each.offset % default_region_bytes,
+                    each.length, each.is_write});
+  }
+  const std::vector<std::uint64_t> lengths(regions_count, default_region_bytes);
+  const std::array windows{requests_at_moments(sent)};
+  std::vector<WholeLayout> layouts{{{std::move(chosen)}}};
+  for (const Stripes& stripes : even_layouts(lengths, servers, usual_length(windows)))
+    layouts.push_back({{std::vector(lengths.size(), stripes)}});
+  const Trial trial = best_by_trial(layouts, lengths, servers, windows).value();
+  fmt::print("  {} layouts; {:.3g} s simulated by the cost model's, {:.3g} s by layout {}\n", layouts.size(),
+             trial.first_s, trial.seconds, trial.best);
+}
+
 void plan_pattern(const Pattern& pattern, std::uint64_t count, Servers servers) {
   servers.classes[1].capacity_bytes = count * default_region_bytes / 6 / servers.classes[1].count;
   RegionCollector collector(fixed_regions(count * default_region_bytes).value());
@@ -162,8 +183,12 @@ int main(int count, char** words) {
   std::vector<RegionOptions> options;
   double ours_s = timed("ours: regions and groups", [&] { regions = collected(requests); });
   ours_s += timed("ours: stripes", [&] { options = layout_options(regions, servers); });
-  ours_s +=
-      timed("ours: selection, spread", [&] { (void)select_regions(options, servers, Contention::spread).value(); });
+  std::vector<Stripes> chosen;
+  ours_s += timed("ours: selection, spread", [&] {
+    const RegionSelection selection = select_regions(options, servers, Contention::spread).value();
+    for (std::size_t n = 0; n < options.size(); ++n) chosen.push_back(options[n].options[selection.option[n]].stripes);
+  });
+  ours_s += timed("ours: layouts tried", [&] { try_layouts(requests, chosen, servers); });
   (void)timed("ours: selection, together",
               [&] { (void)select_regions(options, servers, Contention::together).value(); });
   const std::vector<Region> each = ungrouped(requests);

@@ -88,15 +88,23 @@ struct MadePlan {
   std::optional<PlanSimulation> simulation;
 };
 
+std::string_view chosen_words(PlanTrial::Chosen chosen) {
+  switch (chosen) {
+    case PlanTrial::Chosen::spread: break;
+    case PlanTrial::Chosen::together: return "the layout is for processes that use the same region at a time";
+    case PlanTrial::Chosen::meeting: return "the layout is for processes that want the same bytes at a time";
+    case PlanTrial::Chosen::even: return "all regions have the same stripes";
+  }
+  return "the layout is for processes that use different regions at a time";
+}
+
 /// Says which layout won the trial, if it was not the one that the cost model alone would have.
 void note_trial(const PlanTrial& trial, const Console& console) {
   if (trial.chosen == PlanTrial::Chosen::spread) return;
-  const bool is_even = trial.chosen == PlanTrial::Chosen::even;
   console.note(fmt::format(
       "{}: of {} layouts, simulated with some of the requests, this one takes least time, {} against {} for the layout "
       "that the cost model chooses region by region, because it does not know which requests are there together",
-      is_even ? "all regions have the same stripes" : "the layout is for processes that use the same region at a time",
-      trial.layouts, about_seconds(trial.seconds), about_seconds(trial.spread_s)));
+      chosen_words(trial.chosen), trial.layouts, about_seconds(trial.seconds), about_seconds(trial.spread_s)));
 }
 
 Result<MadePlan> new_plan(const PlanArguments& options, const Console& console) {

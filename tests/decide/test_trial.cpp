@@ -102,6 +102,25 @@ TEST_CASE("trial: processes that sweep over a file together get stripes that kee
   CHECK(after == doctest::Approx(tried.trial->seconds).epsilon(0.15));
 }
 
+TEST_CASE("trial: requests of all processes for the same bytes at the same time are divided over many servers") {
+  constexpr std::uint32_t processes = 16;
+  constexpr std::uint64_t size = 512 * KiB, bytes = GiB;
+  PlanCollector collector;
+  for (std::uint64_t turn = 0; turn < 400; ++turn)
+    for (std::uint32_t process = 0; process < processes; ++process)
+      REQUIRE(collector.add(
+          "/a", {turn * 7919 % (bytes / size) * size, size, false, 0.01 * static_cast<double>(turn), process}));
+  PlanInput input = collector.finish({}).value();
+  const DescribedServers servers{unlike_servers(bytes, processes),
+                                 {std::vector<std::string>(12), std::vector<std::string>(4)}};
+  const auto requests = collector.requests_of(input);
+  input.moments = {requests_at_moments(requests.front())};
+  const TriedPlan spread = make_plan(input, servers, {.contention = Contention::spread}).value();
+  const TriedPlan tried = make_plan(input, servers, {}).value();
+  CHECK(tried.trial->seconds < 0.9 * tried.trial->spread_s);
+  CHECK(simulated_s(tried.plan, requests.front()) < 0.9 * simulated_s(spread.plan, requests.front()));
+}
+
 TEST_CASE("trial: a layout in place is not given up for an even one, and no request means no trial of layouts") {
   PlanCollector collector = sweep(4, 16 * MiB);
   PlanInput input = collector.finish({}).value();

@@ -4,6 +4,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
+#include "iosig/decide/meeting.h"
 #include "iosig/decide/selection.h"
 #include "iosig/decide/striping.h"
 #include "iosig/decide/trial.h"
@@ -200,11 +201,12 @@ WholeLayout layout_of(const Plan& plan) {
 }
 
 Result<TriedPlan> our_plan(const PlanInput& input, const DescribedServers& described, const PlanOptions& options) {
+  using Chosen = PlanTrial::Chosen;
   const Servers& servers = described.servers;
   std::vector<std::vector<Region>> regions;
   for (const PlanInput::Window& window : input.windows) regions.push_back(window.regions);
   auto windows = same_options(regions, servers, {}, options.threads);
-  const auto in_place = options_in_place(input.current, regions, servers, windows);
+  auto in_place = options_in_place(input.current, regions, servers, windows);
   const auto modelled = [&](Contention contention) {
     return modelled_plan(input, described, options, contention, windows, in_place);
   };
@@ -212,20 +214,30 @@ Result<TriedPlan> our_plan(const PlanInput& input, const DescribedServers& descr
   if (!plan) return pass_on(plan.error());
   if (options.contention || input.moments.empty()) return TriedPlan{*std::move(plan), {}};
 
+  std::vector<std::pair<Chosen, Plan>> plans{{Chosen::spread, *std::move(plan)}};
   auto together = modelled(Contention::together);
   if (!together) return pass_on(together.error());
+  plans.emplace_back(Chosen::together, *std::move(together));
+  windows = meeting_options(regions, servers);
+  in_place = options_in_place(input.current, regions, servers, windows);
+  auto meeting = modelled(Contention::together);
+  if (!meeting) return pass_on(meeting.error());
+  plans.emplace_back(Chosen::meeting, *std::move(meeting));
+
   const std::vector<std::uint64_t> lengths = lengths_of(input);
-  std::vector<WholeLayout> layouts{layout_of(*plan), layout_of(*together)};
+  std::vector<WholeLayout> layouts;
+  for (const auto& [chosen, each] : plans) layouts.push_back(layout_of(each));
   std::vector<Stripes> even;
   if (input.current.empty()) even = even_layouts(lengths, servers, usual_length(input.moments));
   for (const Stripes& stripes : even) layouts.push_back({{std::vector(lengths.size(), stripes)}});
   const auto trial = best_by_trial(layouts, lengths, servers, input.moments);
   if (!trial) return pass_on(trial.error());
-  PlanTrial told{PlanTrial::Chosen::spread, layouts.size(), trial->seconds, trial->first_s};
-  if (trial->best == 0) return TriedPlan{*std::move(plan), told};
-  told.chosen = trial->best == 1 ? PlanTrial::Chosen::together : PlanTrial::Chosen::even;
-  if (trial->best == 1) return TriedPlan{*std::move(together), told};
-  return TriedPlan{even_plan(input, described, options, even[trial->best - 2], *plan), told};
+  PlanTrial told{Chosen::even, layouts.size(), trial->seconds, trial->first_s};
+  if (trial->best >= plans.size())
+    return TriedPlan{even_plan(input, described, options, even[trial->best - plans.size()], plans.front().second),
+                     told};
+  told.chosen = plans[trial->best].first;
+  return TriedPlan{std::move(plans[trial->best].second), told};
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ namespace iosig {
 
 struct PlanOptions {
   PlanAlgorithm algorithm = PlanAlgorithm::ours;
-  /// Of ours. None: layouts for both, and even ones, are tried with PlanInput::moments; without these: spread.
+  /// Of ours. None: layouts for both, for requests that meet, and even ones are tried with PlanInput::moments; without
+  /// these: spread.
   std::optional<Contention> contention = std::nullopt;
   MigrationOptions migration = {};  ///< of ours
   std::string application = {};
@@ -29,7 +30,7 @@ struct PlanOptions {
 
 /// How the layout of a plan was chosen among several (decide/trial).
 struct PlanTrial {
-  enum class Chosen { spread, together, even } chosen = Chosen::spread;
+  enum class Chosen { spread, together, meeting, even } chosen = Chosen::spread;
   std::size_t layouts = 0;           ///< that were tried
   double seconds = 0, spread_s = 0;  ///< simulated for all requests and moves: as chosen, and as for `spread`
 };
