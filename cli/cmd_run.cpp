@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "iosig/base/text.h"
+#include "prefetch_options.h"
 #include "program.h"
 #include "rules_source.h"
 
@@ -18,6 +19,7 @@ namespace {
 struct RunArguments {
   std::vector<std::string> containers, command;
   std::string rules;
+  PrefetchOptions prefetch;
   bool dry_run = false;
 };
 
@@ -60,22 +62,23 @@ Result<std::vector<Setting>> settings_for(const RunArguments& options, const Con
     note_rules_without_effect(*rules, options, console);
     settings.push_back({"IOSIG_RULES", std::filesystem::absolute(options.rules).lexically_normal().string()});
   }
+  if (auto added = add_prefetch_settings(options.prefetch, settings); !added) return pass_on(added.error());
   return settings;
 }
 
 int run_command(const RunArguments& options, Console& console) {
+  const auto settings = settings_for(options, console);  // first: `--prefetch ls` has taken the command for a predictor
+  if (!settings) return console.fail(settings.error());
   if (options.command.empty())
     return console.fail(
         {ErrorKind::usage, "expected a command, e.g. iosig run --container '*.dat' -- ./solver input.txt"});
-  const auto settings = settings_for(options, console);
-  if (!settings) return console.fail(settings.error());
   return become_program(options.command, *settings, options.dry_run, console);
 }
 
 }  // namespace
 
 void add_run(Verb app, Action& action) {
-  const Verb verb = app.add_verb("run", "Run an unmodified program whose files become containers");
+  const Verb verb = app.add_verb("run", "Run an unmodified program whose files become containers, or are prefetched");
   const auto options = std::make_shared<RunArguments>();
   verb.add_option("COMMAND", options->command, "after --: a program and its arguments");
   verb.add_option("--container", options->containers,
@@ -83,12 +86,14 @@ void add_run(Verb app, Action& action) {
       .type_name("GLOB")
       .repeatable();
   verb.add_option("--rules", options->rules, "make containers of files whose rule says `container`").type_name("FILE");
+  add_prefetch_options(verb, options->prefetch);
   verb.add_flag("--dry-run", options->dry_run, "print the environment and the command; run nothing");
   verb.footer(
       "The command replaces the iosig process.\n"
       "Exit status: the program's; 126 it cannot be executed, 127 it is not found; 2, 3, 4 iosig itself failed.\n"
       "Example: iosig run --container '*.dat' -- ./solver input.txt\n"
-      "         mpirun -n 4 iosig run --rules rules.toml -- ./solver");
+      "         mpirun -n 4 iosig run --rules rules.toml -- ./solver\n"
+      "         iosig run --prefetch --prefetch-report - -- ./viewer field.nc");
   verb.when_chosen(action, "", [options](Console& console) { return run_command(*options, console); });
 }
 

@@ -150,11 +150,12 @@ bool Observer::look_at(Slot& slot, int fd) {
 
 void Observer::forget(Slot& slot) {
   const bool was_observed = slot.kind.exchange(Slot::Kind::unknown, std::memory_order_relaxed) == Slot::Kind::observed;
+  const std::uint32_t file = slot.file.exchange(0, std::memory_order_relaxed);  // the planner may still have its reads
   slot.skip.store(0, std::memory_order_relaxed);
   slot.unchecked.store(0, std::memory_order_relaxed);
   if (!was_observed) return;
   const ErrnoKept kept;
-  push({.kind = ReadEvent::Kind::closed, .file = slot.file.load(std::memory_order_relaxed)}, true);
+  push({.kind = ReadEvent::Kind::closed, .file = file}, true);
 }
 
 void Observer::push(const ReadEvent& event, bool wakes) {
@@ -190,7 +191,6 @@ void Observer::reinit_after_fork() {
   if (queue_.was_used()) queue_.reset();
   for (unsigned n = 0; n < used_slots_; ++n) {
     Slot& slot = slots_[n];
-    if (slot.kind.load(std::memory_order_relaxed) == Slot::Kind::unknown) continue;
     slot.kind.store(Slot::Kind::unknown, std::memory_order_relaxed);
     slot.skip.store(0, std::memory_order_relaxed);
     slot.unchecked.store(0, std::memory_order_relaxed);
@@ -203,7 +203,7 @@ void Observer::reinit_after_fork() {
 }
 
 std::string_view Observer::report() {
-  if (state_ != State::running) return {};
+  if (state_ != State::running && state_ != State::starting) return {};
   const ErrnoKept kept;
   reported_ = false;
   push({.kind = ReadEvent::Kind::report}, true);

@@ -25,6 +25,7 @@ struct Settings {
   /// Makes the predictor of a stream. Called by the planner's thread.
   std::function<std::unique_ptr<ReadPredictor>()> make_predictor;
   std::int64_t max_bytes = 64 << 20;  ///< requested and not read yet, of all streams together
+  std::int64_t quick_ns = 10'000;     ///< as in Budget (stream.h)
   /// Called in each new thread first, after it has left the process's table of descriptors.
   void (*thread_started)() = nullptr;
 };

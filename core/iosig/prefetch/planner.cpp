@@ -26,6 +26,7 @@ class Planner {
  public:
   explicit Planner(Observer& observer) : observer_(observer) {
     budget_.total_bytes = observer.settings_->max_bytes;
+    budget_.quick_ns = observer.settings_->quick_ns;
     budget_.stream_bytes = std::min(budget_.stream_bytes, budget_.total_bytes);
   }
 
@@ -96,7 +97,7 @@ class Planner {
       }
       if (!make_stream(file->second, entry)) return;
     }
-    entry.stream->observe(event);
+    entry.stream->observe(event, observer_.queue_.size() == 0);
     wake_at_ = std::min(wake_at_, entry.stream->slack());
     if (const std::uint32_t skip = entry.stream->reads_to_skip(); skip > 0) {
       Observer::Slot& slot = observer_.slots_[static_cast<unsigned>(event.fd)];
@@ -129,7 +130,7 @@ class Planner {
     }
     entry.stream = std::make_unique<Stream>(file.own, std::move(predictor), requests_, budget_);
     ++alive_;
-    for (const ReadEvent& event : entry.first) entry.stream->observe(event);
+    for (const ReadEvent& event : entry.first) entry.stream->observe(event, false);
     entry.first = {};
     return true;
   }

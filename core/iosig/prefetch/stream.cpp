@@ -35,7 +35,7 @@ Stream::Stream(std::shared_ptr<OwnFile> file, std::unique_ptr<ReadPredictor> pre
 Stream::~Stream() { drop_all(); }
 
 bool Stream::is_quick(std::int64_t took_ns) const {
-  return static_cast<double>(took_ns) < 10'000 + static_cast<double>(last_length_);  // 10 us and 1 ns a byte
+  return budget_.quick_ns > 0 && took_ns < budget_.quick_ns + last_length_;
 }
 
 void Stream::take_times(const ReadEvent& event) {
@@ -52,7 +52,7 @@ void Stream::take_times(const ReadEvent& event) {
   last_start_ns_ = event.start_ns;
 }
 
-void Stream::observe(const ReadEvent& event) {
+void Stream::observe(const ReadEvent& event, bool is_newest) {
   const FileRead read{event.offset, event.length};
   if (read.length <= 0 || read.offset < 0) return;
   ++counts_.reads;
@@ -62,7 +62,7 @@ void Stream::observe(const ReadEvent& event) {
   if (last_end_ >= 0) sequential_.add(read.offset == last_end_);
   last_end_ = read.offset + read.length;
   last_length_ = read.length;
-  match(read);
+  match(read, event.start_ns);
   if (!predictor_->observe(read)) {
     drop_all();
     streak_ = 0;
@@ -72,10 +72,10 @@ void Stream::observe(const ReadEvent& event) {
       next && (next->offset != ahead_.front().read.offset || next->length != ahead_.front().read.length))
     drop_all();
   judge();
-  if (why_.empty()) refill();
+  if (why_.empty() && is_newest) refill();
 }
 
-void Stream::match(const FileRead& read) {
+void Stream::match(const FileRead& read, std::int64_t start_ns) {
   was_expected_ = false;
   constexpr std::size_t farthest = 8;
   const auto end = ahead_.begin() + static_cast<std::ptrdiff_t>(std::min(ahead_.size(), farthest));
@@ -92,7 +92,7 @@ void Stream::match(const FileRead& read) {
     budget_.used_bytes -= piece->length;
     ahead_bytes_ -= piece->length;
     const auto bytes = static_cast<std::uint64_t>(piece->length);
-    if (piece->cancel()) {
+    if (piece->cancel() || piece->begun_ns > start_ns) {  // the program came first
       counts_.late_bytes += bytes;
       is_late = true;
       continue;
@@ -101,12 +101,12 @@ void Stream::match(const FileRead& read) {
     cached_.add(state == Request::State::cached);
     if (state == Request::State::cached) {
       counts_.cached_bytes += bytes;
-    } else if (state == Request::State::done) {
+    } else if (state == Request::State::done && piece->done_ns <= start_ns) {
       counts_.useful_bytes += bytes;
       age(latency_ns_, static_cast<double>(piece->done_ns - piece->begun_ns));
     } else {
       counts_.late_bytes += bytes;
-      is_late = state == Request::State::running || is_late;
+      is_late = state != Request::State::failed || is_late;
     }
   }
   if (is_late) {

@@ -31,11 +31,12 @@ struct Counts {
   Counts& operator+=(const Counts& other);
 };
 
-/// Bytes that all streams together have requested and the program has not read yet.
+/// What all streams share. Bytes are those that were requested and that the program has not read yet.
 struct Budget {
   std::int64_t stream_bytes = 16 << 20;  ///< limit for each stream
   std::int64_t total_bytes = 64 << 20;   ///< limit for all
   std::int64_t used_bytes = 0;
+  std::int64_t quick_ns = 10'000;  ///< reads below this time, plus 1 ns a byte, find their data in memory; 0: none does
 };
 
 /// The share of the last reads for which something holds: of all, while they are few; later, of about the last 16.
@@ -62,8 +63,9 @@ class Stream {
   /// Gives up what is ahead.
   ~Stream();
 
-  /// Takes a read that the program begins now, and adds requests for those that are expected to follow.
-  void observe(const ReadEvent& event);
+  /// Takes a read that the program has begun, and adds requests for those that are expected to follow. `is_newest`
+  /// false: more reads wait to be taken, and it is too late to foresee them.
+  void observe(const ReadEvent& event, bool is_newest = true);
 
   /// Cancels what is ahead; requests that have begun count as wasted.
   void give_up() { drop_all(); }
@@ -86,7 +88,7 @@ class Stream {
     std::deque<std::shared_ptr<Request>> pieces;
   };
   void take_times(const ReadEvent& event);
-  void match(const FileRead& read);
+  void match(const FileRead& read, std::int64_t start_ns);
   void drop(Ahead& given_up);
   void drop_all();
   void judge();

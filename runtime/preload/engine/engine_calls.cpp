@@ -18,6 +18,9 @@
 #include "preload/hooks/real.h"
 
 namespace iosig::preload {
+
+constinit thread_local bool has_own_descriptors __attribute__((tls_model("initial-exec"))) = false;
+
 namespace {
 
 constexpr int usual_least = 700;  ///< larger numbers would make each fork copy a large descriptor table
@@ -36,7 +39,7 @@ int min_engine_fd() {
 }
 
 int keep_for_engine(int fd) {
-  if (fd < 0) return fd;
+  if (fd < 0 || has_own_descriptors) return fd;
   const int errno_before = errno;
   const auto moved = static_cast<int>(sys_fcntl(fd, F_DUPFD_CLOEXEC, min_engine_fd()));
   errno = errno_before;
@@ -74,7 +77,7 @@ int __wrap_open(const char* path, int flags, ...) {
   return keep_for_engine(static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode)));
 }
 int __wrap_close(int fd) {
-  engine_fds.remove(fd);
+  if (!iosig::preload::has_own_descriptors) engine_fds.remove(fd);
   return static_cast<int>(::syscall(SYS_close, fd));
 }
 int __wrap_closedir(DIR* directory) {

@@ -40,6 +40,10 @@ class EngineFds {
 
 inline constinit EngineFds engine_fds;
 
+/// Whether this thread has left the process's table of descriptors (core/iosig/prefetch/own_file.h): its numbers are
+/// none of the process's.
+extern constinit thread_local bool has_own_descriptors __attribute__((tls_model("initial-exec")));
+
 /// Returns the smallest number that the engine uses for its descriptors.
 int min_engine_fd();
 

@@ -24,6 +24,7 @@
 #include "preload/files/process_files.h"
 #include "preload/files/raw_calls.h"
 #include "preload/hooks/user_memory.h"
+#include "preload/prefetch/reads.h"
 #include "preload/trace/recorder.h"
 
 namespace iosig::preload {
@@ -192,6 +193,7 @@ __attribute__((constructor(102))) void load() {
       [] {
         reinit_after_fork();
         if (trace::is_tracing) trace::forget_descriptions();
+        if (prefetch::is_on) prefetch::observer.reinit_after_fork();
         runtime::restore_signals_at_fork();
       });
   if (!may_have_inherited()) return;

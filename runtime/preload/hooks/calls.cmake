@@ -116,6 +116,7 @@ function(make_calls table made)
     set(passes FALSE)
     set(behaviours hook)
     set(trace "")
+    set(observer "")
     string(REGEX REPLACE "^PMPI_" "MPI_" call ${name})
     foreach(attribute IN LISTS attributes)
       if(attribute STREQUAL "next")
@@ -134,6 +135,9 @@ function(make_calls table made)
         set(trace ${CMAKE_MATCH_1})
         set(recorder ${CMAKE_MATCH_2})
         set(recorded "${CMAKE_MATCH_3}")
+      elseif(attribute MATCHES "^prefetch=([a-z]+)\\((.*)\\)$")
+        set(observer ${CMAKE_MATCH_1})
+        set(observed "${CMAKE_MATCH_2}")
       elseif(attribute MATCHES "^call=([a-z_A-Z]+)$")
         set(call ${CMAKE_MATCH_1})
       else()
@@ -173,10 +177,14 @@ function(make_calls table made)
       set(traced " || is_traced_by_number()")
       string(APPEND entries "${at_row}${result} ${name}(${parameters}) __asm__(\"${exported}\");\n")
       if(NOT trace STREQUAL "own")
+        set(body "trace::${recorder}<Call::${call}>(${recorded}, [&] { return ${behaviours}::${name}(${arguments}); })")
+        if(NOT observer STREQUAL "")
+          set(body "prefetch::${observer}(${observed}, [&] { return trace::is_traced(Call::${call}) ? ${body} : ${behaviours}::${name}(${arguments}); })")
+        endif()
         # Two functions, so that the one that records nothing needs no stack frame.
         string(APPEND recording
           "${at_row}[[gnu::noinline]] static ${result} record_${name}(${parameters}) {\n"
-          "  return trace::${recorder}<Call::${call}>(${recorded}, [&] { return ${behaviours}::${name}(${arguments}); });\n}\n"
+          "  return ${body};\n}\n"
           "${at_row}${result} ${name}(${parameters}) {\n"
           "  if (!trace::is_used(Call::${call})) [[likely]] return hook::${name}(${arguments});\n"
           "  return record_${name}(${arguments});\n}\n")

@@ -18,6 +18,7 @@
 #include "preload/files/open_file.h"
 #include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
+#include "preload/prefetch/reads.h"
 #include "preload/trace/thread_part.h"
 
 namespace iosig::preload {
@@ -28,6 +29,7 @@ namespace {
     begin_exit();
     finish_all();
     start_drains(Before::exit);
+    prefetch::say_report();
   }
   trace::mark_parts(true);
   for (;;) (void)::syscall(SYS_exit_group, status);
@@ -45,6 +47,7 @@ int become(Begin begin) {
   leave_open(true);
   const bool is_own = !is_stray_child();
   if (is_own) start_drains(Before::exec);
+  if (is_own) prefetch::say_report();
   trace::mark_parts(true);
   if (!is_own && trace::is_tracing) trace::share_descriptions();  // of its parent, which has called vfork(2)
   const int failed = begin();

@@ -25,6 +25,7 @@
 #include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 #include "preload/names/paths.h"
+#include "preload/prefetch/reads.h"
 #include "preload/trace/recorder.h"
 
 namespace iosig::preload {
@@ -43,8 +44,9 @@ struct StreamCalls {
 StreamCalls libc_calls;
 bool are_streams_tried = false, has_streams = false;
 
-/// Whether a stream's calls go through this library: those on containers, and all while the program is traced.
-bool is_seen(int fd) { return trace::is_tracing || is_ours(fd); }
+/// Whether a stream's calls go through this library: those on containers, and all while the program is traced or its
+/// reads are observed.
+bool is_seen(int fd) { return trace::is_tracing || prefetch::is_on || is_ours(fd); }
 
 ssize_t stream_read(FILE* stream, void* bytes, ssize_t count) {
   if (!is_seen(stream->_fileno)) return libc_calls.read(stream, bytes, count);

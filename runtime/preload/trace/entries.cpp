@@ -10,6 +10,7 @@
 #include "preload/files/open_file.h"
 #include "preload/hooks/entry.h"
 #include "preload/hooks/inline.h"
+#include "preload/prefetch/reads.h"
 #include "preload/trace/mappings.h"
 #include "preload/trace/mpi_files.h"
 #include "preload/trace/requests.h"
@@ -20,6 +21,7 @@
 namespace iosig::preload {
 
 using iosig::trace::Call;
+using prefetch::unknown;
 using trace::here;
 
 namespace {
@@ -105,11 +107,13 @@ int dup(int fd) {
   return duplicate(fd, [&] { return hook::dup(fd); });
 }
 int dup2(int fd, int to) {
+  prefetch::replaced(to, fd);
   if (!trace::is_used(Call::dup)) [[likely]]
     return hook::dup2(fd, to);
   return duplicate(fd, [&] { return hook::dup2(fd, to); });
 }
 int dup3(int fd, int to, int flags) {
+  prefetch::replaced(to, fd);
   if (!trace::is_used(Call::dup)) [[likely]]
     return hook::dup3(fd, to, flags);
   return duplicate(fd, [&] { return hook::dup3(fd, to, flags); });
@@ -133,10 +137,12 @@ int fcntl(int fd, int command, ...) {
   return result;
 }
 int close_range(unsigned first, unsigned last, int flags) {
+  if ((flags & CLOSE_RANGE_CLOEXEC) == 0) prefetch::closed_range(first, last);
   if (trace::is_tracing && (flags & CLOSE_RANGE_CLOEXEC) == 0 && !is_stray_child()) trace::closed_range(first, last);
   return hook::close_range(first, last, flags);
 }
 void closefrom(int least) {
+  prefetch::closed_range(least < 0 ? 0 : static_cast<unsigned>(least), UINT_MAX);
   if (trace::is_tracing && !is_stray_child())
     trace::closed_range(least < 0 ? 0 : static_cast<unsigned>(least), INT_MAX);
   hook::closefrom(least);

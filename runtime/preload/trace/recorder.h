@@ -30,7 +30,8 @@ using iosig::trace::Slot;
 
 /// What happens at a call of a kind. `follow`: it is not recorded, but the recorder must know of it, because it opens,
 /// closes or moves a descriptor.
-enum class Use : std::uint8_t { none, record, follow };
+/// `pass`: the call concerns prefetching alone (prefetch/reads.h).
+enum class Use : std::uint8_t { none, record, follow, pass };
 
 /// By the call's number. All `none` while nothing is traced: this is the only overhead then.
 extern constinit Use uses[iosig::trace::call_limit];
@@ -39,6 +40,8 @@ extern constinit bool is_tracing;
 /// Whether the time stamp counter is the clock; else CLOCK_MONOTONIC.
 extern constinit bool has_tsc_clock;
 
+/// Whether a call that is used concerns the recorder.
+[[nodiscard]] inline bool is_traced(Call call) { return uses[static_cast<std::uint16_t>(call)] != Use::pass; }
 [[nodiscard]] inline bool is_used(Call call) { return uses[static_cast<std::uint16_t>(call)] != Use::none; }
 
 [[nodiscard]] inline std::uint64_t now() {

@@ -18,6 +18,7 @@
 #include "host/process.h"
 #include "preload/files/process_files.h"
 #include "preload/hooks/hook.h"
+#include "preload/prefetch/reads.h"
 #include "preload/trace/names.h"
 #include "preload/trace/process_facts.h"
 #include "preload/trace/thread_part.h"
@@ -81,6 +82,7 @@ void choose_calls(std::string_view names, bool is_paused) {
     const bool is_followed = std::ranges::find(followed_calls, call) != std::end(followed_calls);
     uses[number] = is_recorded && (!is_paused || call == Call::inherited) ? Use::record
                    : is_followed                                          ? Use::follow
+                   : prefetch::is_on && prefetch::is_observed(call)       ? Use::pass
                                                                           : Use::none;
   }
 }

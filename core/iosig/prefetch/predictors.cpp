@@ -1,0 +1,15 @@
+#include "iosig/prefetch/predictors.h"
+
+#include "iosig/base/text.h"
+#include "iosig/decide/run_predictor.h"
+
+namespace iosig::prefetch {
+
+Result<PredictorMaker> predictor_maker(std::string_view name) {
+  if (name == "pattern") return PredictorMaker([] { return std::make_unique<RunPredictor>(); });
+  if (name == "none") return PredictorMaker();
+  return fail(ErrorKind::usage, "predictor '{}': expected one of {}", printable(name),
+              fmt::join(predictor_names, ", "));
+}
+
+}  // namespace iosig::prefetch

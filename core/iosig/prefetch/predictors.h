@@ -1,0 +1,22 @@
+// The predictors that can be chosen by name, for the runtime and the command.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "iosig/base/result.h"
+#include "iosig/decide/predictor.h"
+
+namespace iosig::prefetch {
+
+inline constexpr std::array<std::string_view, 2> predictor_names = {"pattern", "none"};
+
+using PredictorMaker = std::function<std::unique_ptr<ReadPredictor>()>;
+
+/// Returns what makes the predictor of a stream; an empty function for "none". Fails as `usage` if there is no such
+/// name.
+[[nodiscard]] Result<PredictorMaker> predictor_maker(std::string_view name);
+
+}  // namespace iosig::prefetch

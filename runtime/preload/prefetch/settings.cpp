@@ -1,0 +1,99 @@
+// Whether and how this process prefetches, as `iosig run --prefetch` says in the environment:
+//
+//   IOSIG_PREFETCH         the predictor's name; without it nothing is prefetched
+//   IOSIG_PREFETCH_BYTES   limit of what is requested and not read yet
+//   IOSIG_PREFETCH_REPORT  an absolute path: each process appends what was prefetched; "-": to stderr
+//
+// The environment, and so prefetching, goes on to the programs that the process starts.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <mutex>
+#include <new>
+#include <string>
+
+#include "host/diagnostics.h"
+#include "host/process.h"
+#include "host/run_isolated.h"
+#include "host/table_section.h"
+#include "iosig/base/text.h"
+#include "iosig/prefetch/predictors.h"
+#include "preload/engine/engine_fds.h"
+#include "preload/files/process_files.h"
+#include "preload/hooks/real.h"
+#include "preload/prefetch/reads.h"
+#include "preload/trace/recorder.h"
+
+namespace iosig::preload::prefetch {
+
+constinit bool is_on = false;
+IOSIG_TABLE constinit Observer observer;
+
+namespace {
+
+std::string_view report_file;
+constinit std::atomic<bool> is_reported{false};
+
+/// Before the recorder's (103), which overwrites what is used for calls that it records.
+__attribute__((constructor(102))) void load() {
+  const std::string_view name = runtime::kept_setting("IOSIG_PREFETCH");
+  if (name.empty()) return;
+  const runtime::ErrnoKept kept;
+  report_file = runtime::kept_setting("IOSIG_PREFETCH_REPORT");
+  const ReentrancyGuard inside(is_inside);
+  const int failure = run_isolated_step([name] {
+    alignas(iosig::prefetch::Settings) static std::byte room[sizeof(iosig::prefetch::Settings)];
+    auto* const settings = new (room) iosig::prefetch::Settings;
+    auto make = iosig::prefetch::predictor_maker(name);
+    if (!make) {
+      runtime::say(make.error().message);
+      return EINVAL;
+    }
+    if (!*make) return EINVAL;  // "none"
+    settings->make_predictor = std::move(*make);
+    if (const auto bytes = parse_count<std::uint64_t>(runtime::setting("IOSIG_PREFETCH_BYTES")); bytes && *bytes > 0)
+      settings->max_bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(*bytes, INT64_MAX));
+    settings->thread_started = [] { has_own_descriptors = true; };
+    observer.start(*settings);
+    return 0;
+  });
+  if (failure != 0) return;
+  is_on = true;
+  for (std::uint16_t number = 1; number < iosig::trace::call_limit; ++number)
+    if (is_observed(static_cast<iosig::trace::Call>(number)) && trace::uses[number] == trace::Use::none)
+      trace::uses[number] = trace::Use::pass;
+}
+
+/// When process_of_now is there.
+__attribute__((constructor(103))) void watch_streams() {
+  if (!is_on) return;
+  const runtime::ErrnoKept kept;
+  const ReentrancyGuard inside(is_inside);
+  (void)run_isolated_step([] {
+    const std::lock_guard lock(process().lock);
+    stand_in_for_streams();
+    return 0;
+  });
+}
+
+__attribute__((destructor)) void unload() { say_report(); }
+
+}  // namespace
+
+void say_report() {
+  if (!is_on || report_file.empty() || is_reported.exchange(true)) return;
+  const runtime::ErrnoKept kept;
+  std::string_view text = observer.report();
+  if (report_file == "-") {
+    for (; !text.empty(); text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1))
+      runtime::say(text.substr(0, text.find('\n')));
+    return;
+  }
+  const int file = ::open(report_file.data(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
+  if (file < 0) return;
+  (void)!::write(file, text.data(), text.size());
+  (void)::close(file);
+}
+
+}  // namespace iosig::preload::prefetch

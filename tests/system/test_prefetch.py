@@ -1,0 +1,78 @@
+"""`iosig run --prefetch`: a program's results stay the same, and the report says what was prefetched."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import BUILD, Iosig
+from preloading import LIBRARY
+
+pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="built without libiosig-preload.so")
+
+# All ways to read, with duplicates, seeks, a child that reads on, a signal handler that reads, and closed descriptors;
+# then which descriptors are open. All is printed.
+READS = """
+import hashlib, os, signal, sys, threading
+path, digest = sys.argv[1], hashlib.sha256()
+fd = os.open(path, os.O_RDONLY)
+signal.signal(signal.SIGALRM, lambda *_: os.pread(fd, 100, 0))
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+pieces = [bytearray(300), bytearray(700)]
+for n in range(150):
+    digest.update(os.pread(fd, 1000, n * 20000))
+    os.lseek(fd, n * 30000, os.SEEK_SET); digest.update(os.read(fd, 500))
+    digest.update(b"%d" % os.preadv(fd, pieces, n * 25000)); digest.update(pieces[1])
+with open(path, "rb") as stream:
+    for n in range(100): stream.seek(n * 40000); digest.update(stream.read(100))
+signal.setitimer(signal.ITIMER_REAL, 0)
+second = os.dup(fd)
+def read_alone(number, found):
+    for n in range(100): found.append(os.pread(second, 50, n * 9000 + number))
+founds = [[] for _ in range(3)]
+threads = [threading.Thread(target=read_alone, args=(n, found)) for n, found in enumerate(founds)]
+[each.start() for each in threads]; [each.join() for each in threads]
+for found in founds: [digest.update(each) for each in found]
+os.close(fd)
+sys.stdout.flush()
+if (child := os.fork()) == 0:
+    for n in range(40): digest.update(os.pread(second, 10, n * 70000))
+    print("child", digest.hexdigest(), flush=True)
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+os.truncate(path, 1000000)
+print([len(os.pread(second, 10, n * 300000)) for n in range(10)])
+os.dup2(0, second)
+print(digest.hexdigest(), sorted(os.listdir("/proc/self/fd"), key=int), os.open(path, 0))
+"""
+
+
+def test_a_prefetched_program_has_the_same_results_and_descriptors(iosig: Iosig, tmp_path: Path) -> None:
+    def run(*prefix: object) -> subprocess.CompletedProcess[str]:
+        data = tmp_path / "data"
+        data.write_bytes(b"".join(n.to_bytes(4, "little") for n in range(1_000_000)))
+        command = [*map(str, prefix), sys.executable, "-c", READS, str(data)]
+        return subprocess.run(
+            command, env=iosig.env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60
+        )
+
+    plain = run()
+    assert (plain.returncode, plain.stderr) == (0, "")
+    report = tmp_path / "report"
+    observed = run(BUILD / "bin" / "iosig", "run", "--prefetch", "--prefetch-report", report, "--")
+    assert (observed.returncode, observed.stdout, observed.stderr) == (0, plain.stdout, "")
+    told = report.read_text()
+    assert told.count("open files prefetched") == 2  # the child's, then the program's
+    assert f"prefetch: {tmp_path / 'data'}: useful" in told
+
+
+def test_options_of_prefetching(iosig: Iosig) -> None:
+    shown = iosig("run", "--prefetch", "--prefetch-memory", "1MB", "--dry-run", "--", "true").stdout
+    assert "IOSIG_PREFETCH='pattern' IOSIG_PREFETCH_BYTES='1048576' true" in shown
+    assert "IOSIG_PREFETCH='none'" in iosig("run", "--prefetch=none", "--dry-run", "--", "true").stdout
+    assert "expected one of pattern" in iosig("run", "--prefetch", "ls", check=2).stderr
+    assert "needs --prefetch" in iosig("run", "--prefetch-report", "-", "--", "true", check=2).stderr
+    assert "above 0" in iosig("run", "--prefetch", "--prefetch-memory", "0", "--", "true", check=2).stderr
