@@ -12,7 +12,7 @@ namespace iosig::cli {
 
 void add_prefetch_options(const Verb& verb, PrefetchOptions& options) {
   verb.add_option("--prefetch", options.predictor,
-                  "bring what is expected to be read next into memory; PREDICTOR: pattern (default) or none")
+                  "bring what is expected to be read next into memory; PREDICTOR: pattern (default), paper (its Algorithm 1) or none")
       .type_name("[PREDICTOR]")
       .takes(0, 1);
   verb.add_option("--prefetch-memory", options.memory,

@@ -266,6 +266,11 @@ double Detector::confidence() const {
   return (foretold + 1) / (foretold + 2 + 8 * exceptions) * (is_waiting_ ? 0.5 : 1);
 }
 
+std::size_t Detector::running_bytes() const {
+  if (!is_running_) return 0;
+  return stack_.top().nodes * sizeof(Node) + stack_.top().numbers * sizeof(std::int64_t);
+}
+
 Pattern Detector::finish() {
   const bool allowed = std::exchange(allows_exceptions_, false);
   if (is_waiting_) reject();

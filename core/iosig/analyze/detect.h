@@ -63,6 +63,9 @@ class Detector {
   /// undecided; 0 if no nest runs.
   [[nodiscard]] double confidence() const;
 
+  /// Returns the size of the running nest in memory; 0 if none runs.
+  [[nodiscard]] std::size_t running_bytes() const;
+
   /// Returns the description of all vectors pushed and resets the detector.
   [[nodiscard]] Pattern finish();
 

@@ -12,6 +12,8 @@ namespace iosig {
 struct FileRead {
   std::int64_t offset = 0;
   std::int64_t length = 0;
+
+  bool operator==(const FileRead&) const = default;
 };
 
 /// Expects which reads of one stream (one file as one process or thread reads it) follow. Not thread-safe.

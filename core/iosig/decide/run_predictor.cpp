@@ -1,5 +1,8 @@
 #include "iosig/decide/run_predictor.h"
 
+#include <algorithm>
+#include <vector>
+
 namespace iosig {
 
 bool RunPredictor::observe(FileRead read) {
@@ -42,14 +45,31 @@ void RunPredictor::begin_run(const Run& run) {
 
 void RunPredictor::find_period() {
   period_ = 0;
-  std::size_t longest = 0;
+  std::size_t longest = 0, most = 0;
+  std::vector<std::size_t> places;  // that follow the longest end, the latest first
   for (std::size_t i = runs_.size(); i-- > 0;) {
     if (!runs_[i].has_step_of(current_)) continue;
     std::size_t same = 1;
     while (same <= i && runs_[i - same] == runs_[runs_.size() - same]) ++same;
-    if (same <= longest) continue;
+    if (same < longest) continue;
+    if (same > longest) places.clear();
     longest = same;
-    period_ = runs_.size() - i;
+    places.push_back(i);
+  }
+  // After the last turn of a loop comes something else than after the others: what came most often counts.
+  const auto goes_on_alike = [&](std::size_t one, std::size_t other) {
+    return runs_[one] == runs_[other] && one + 1 < runs_.size() && other + 1 < runs_.size() &&
+           runs_[one + 1] == runs_[other + 1] &&
+           (one + 2 >= runs_.size() || other + 2 >= runs_.size() || runs_[one + 2].has_step_of(runs_[other + 2]));
+  };
+  if (std::ssize(places) > max_places) places.erase(places.begin(), places.end() - max_places);
+  for (const std::size_t place : places) {
+    const auto count = 1 + static_cast<std::size_t>(std::ranges::count_if(places, [&](std::size_t other) {
+                         return other != place && goes_on_alike(place, other);
+                       }));
+    if (count < most) continue;  // the earliest place: an outer loop that turns again is then followed from its start
+    most = count;
+    period_ = runs_.size() - place;
   }
 }
 

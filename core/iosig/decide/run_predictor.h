@@ -22,6 +22,7 @@ class RunPredictor : public ReadPredictor {
 
  private:
   static constexpr std::size_t max_runs = 512;
+  static constexpr std::ptrdiff_t max_places = 16;
   struct Run {
     std::int64_t step = 0, length = 0;  ///< from read to read; of the reads
     std::int64_t count = 0;

@@ -1,12 +1,13 @@
 #include "iosig/prefetch/predictors.h"
 
 #include "iosig/base/text.h"
-#include "iosig/decide/run_predictor.h"
+#include "iosig/decide/predictors.h"
 
 namespace iosig::prefetch {
 
 Result<PredictorMaker> predictor_maker(std::string_view name) {
-  if (name == "pattern") return PredictorMaker([] { return std::make_unique<RunPredictor>(); });
+  if (name == "pattern") return PredictorMaker(pattern_predictor);
+  if (name == "paper") return PredictorMaker([] { return paper_predictor(); });
   if (name == "none") return PredictorMaker();
   return fail(ErrorKind::usage, "predictor '{}': expected one of {}", printable(name),
               fmt::join(predictor_names, ", "));

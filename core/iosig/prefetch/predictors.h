@@ -11,7 +11,7 @@
 
 namespace iosig::prefetch {
 
-inline constexpr std::array<std::string_view, 2> predictor_names = {"pattern", "none"};
+inline constexpr std::array<std::string_view, 3> predictor_names = {"pattern", "paper", "none"};
 
 using PredictorMaker = std::function<std::unique_ptr<ReadPredictor>()>;
 

@@ -1,0 +1,55 @@
+// The predictors of reads that the command line names, and how each is made.
+//
+// Sources: docs/references.md#pattern section 4.2 (paper), 4.3 (Markov, after Oly and Reed), section 5 (perfect). Ours:
+// pattern, remembered. None is thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "iosig/base/result.h"
+#include "iosig/decide/predictor.h"
+#include "iosig/model/block_transitions.h"
+#include "iosig/model/pattern.h"
+
+namespace iosig {
+
+/// none: reads are not prefetched, not even by the kernel. kernel: by its readahead alone.
+enum class PredictorKind : std::uint8_t { none, kernel, markov, paper, pattern, remembered, perfect };
+
+/// "none", "kernel", "markov", "paper", "pattern", "remembered", "perfect"; nothing for another name.
+[[nodiscard]] std::optional<PredictorKind> predictor_kind_of(std::string_view name);
+[[nodiscard]] std::string_view name_of(PredictorKind kind);
+
+/// Ours: the nest of loops that runs, and before its outer loops are known, the period of runs of equal steps. Takes
+/// about 100 ns a read (bench/predict.cpp). Memory: a few hundred KB.
+[[nodiscard]] std::unique_ptr<ReadPredictor> pattern_predictor();
+
+struct PaperPredictorOptions {
+  std::uint32_t history = 256;  ///< the last reads in which patterns are sought, at least 4
+  std::uint32_t period = 16;    ///< reads after which they are sought again
+};
+
+/// The paper's: Algorithm 1 over the recent reads, and over the patterns that it found (the pattern tree, Fig. 18), of
+/// which the last is expected to go on.
+[[nodiscard]] std::unique_ptr<ReadPredictor> paper_predictor(const PaperPredictorOptions& options = {});
+
+/// Expects the block that followed most often; `model` is what earlier runs taught. It learns nothing in this run.
+[[nodiscard]] std::unique_ptr<ReadPredictor> markov_predictor(std::shared_ptr<const BlockTransitions> model);
+
+/// Expects the reads of an earlier run, or an order that the application gave, or the coming reads (perfect). After a
+/// read that does not follow, it goes on behind the next place where that read occurs.
+[[nodiscard]] std::unique_ptr<ReadPredictor> remembered_predictor(std::shared_ptr<const std::vector<FileRead>> reads);
+
+/// Returns the reads of a pattern with the columns logical and length. Fails with `bad_input` if it lacks one, has more
+/// than 2^24 reads, or a negative number.
+[[nodiscard]] Result<std::vector<FileRead>> reads_of(const Pattern& pattern);
+
+/// Returns which blocks of `block_bytes` > 0 the reads touch one after the other.
+[[nodiscard]] BlockTransitions transitions_of(std::span<const FileRead> reads, std::int64_t block_bytes);
+
+}  // namespace iosig
