@@ -27,6 +27,7 @@
 #include "iosig/container/layout/container_directory.h"
 #include "iosig/storage/mountinfo.h"
 #include "parts.h"
+#include "prefetch_options.h"
 #include "trace_directory.h"
 
 namespace iosig::cli {
@@ -42,6 +43,7 @@ struct MountArguments {
   double cache_s = 1;
   bool foreground = false, read_only = false, uncached = false;
   std::string trace;  ///< directory; empty: none
+  PrefetchOptions prefetch;
 };
 
 /// Returns the topmost mount at exactly this path, or nothing.
@@ -178,6 +180,10 @@ std::vector<std::string> words_for_daemon(const std::string& daemon, const Mount
   if (options.read_only) words.emplace_back("read_only=1");
   if (options.uncached) words.emplace_back("uncached=1");
   if (!options.trace.empty()) words.push_back("trace=" + options.trace);
+  for (const auto& [name, value] : {std::pair{"prefetch=", &options.prefetch.predictor},
+                                    {"prefetch_bytes=", &options.prefetch.memory},
+                                    {"prefetch_report=", &options.prefetch.report}})
+    if (!value->empty()) words.push_back(name + *value);
   return words;
 }
 
@@ -230,6 +236,9 @@ int run_mount(MountArguments options, Console& console) {
   if (const auto checked = check_source(*source); !checked) return console.fail(checked.error());
   if (const auto checked = check_mount_point(*source, *mount_point); !checked) return console.fail(checked.error());
   if (const auto checked = check_device(); !checked) return console.fail(checked.error());
+  auto prefetch = checked(options.prefetch);
+  if (!prefetch) return console.fail(prefetch.error());
+  options.prefetch = std::move(*prefetch);
   if (!options.trace.empty()) {
     auto trace = begin_trace_of(options);
     if (!trace) return console.fail(trace.error());
@@ -314,6 +323,7 @@ void add_mount(Verb app, Action& action) {
       .add_option("--trace", options->trace,
                   "record each request of each program in this directory, new, as 'iosig trace' does")
       .type_name("DIR");
+  add_prefetch_options(mount, options->prefetch);
   mount.add_flag("--foreground", options->foreground, "stay in the terminal and report errors there");
   mount.footer("Example: iosig mount --containers '*.h5' /scratch/run /tmp/run");
   mount.when_chosen(action, "iosig.mount/1", [options](Console& console) { return run_mount(*options, console); });

@@ -67,11 +67,11 @@ Result<std::vector<Setting>> settings_for(const RunArguments& options, const Con
 }
 
 int run_command(const RunArguments& options, Console& console) {
-  const auto settings = settings_for(options, console);  // first: `--prefetch ls` has taken the command for a predictor
-  if (!settings) return console.fail(settings.error());
   if (options.command.empty())
     return console.fail(
         {ErrorKind::usage, "expected a command, e.g. iosig run --container '*.dat' -- ./solver input.txt"});
+  const auto settings = settings_for(options, console);
+  if (!settings) return console.fail(settings.error());
   return become_program(options.command, *settings, options.dry_run, console);
 }
 

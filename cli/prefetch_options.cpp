@@ -11,10 +11,9 @@
 namespace iosig::cli {
 
 void add_prefetch_options(const Verb& verb, PrefetchOptions& options) {
-  verb.add_option("--prefetch", options.predictor,
-                  "bring what is expected to be read next into memory; PREDICTOR: pattern (default), paper (its Algorithm 1) or none")
-      .type_name("[PREDICTOR]")
-      .takes(0, 1);
+  verb.add_flag_with_value(
+      "--prefetch", options.predictor, std::string(prefetch::predictor_names.front()),
+      "bring what is expected to be read next into memory; by pattern, by the paper's way (paper), or none");
   verb.add_option("--prefetch-memory", options.memory,
                   "limit of what is prefetched and not read yet, in each process (default 64MiB)")
       .type_name("SIZE");
@@ -23,30 +22,35 @@ void add_prefetch_options(const Verb& verb, PrefetchOptions& options) {
       .type_name("FILE");
 }
 
-Result<void> add_prefetch_settings(const PrefetchOptions& options, std::vector<Setting>& settings) {
-  if (!options.predictor) {
+Result<PrefetchOptions> checked(const PrefetchOptions& options) {
+  PrefetchOptions found = options;
+  if (options.predictor.empty()) {
     for (const auto& [name, value] :
          {std::pair{"--prefetch-memory", &options.memory}, std::pair{"--prefetch-report", &options.report}})
       if (!value->empty()) return fail(ErrorKind::usage, "{} needs --prefetch", name);
-    return {};
+    return found;
   }
-  const auto absolute = [](const std::string& path) {
-    return std::filesystem::absolute(path).lexically_normal().string();
-  };
-  const std::string name =
-      options.predictor->empty() ? std::string(prefetch::predictor_names.front()) : *options.predictor;
-  if (std::ranges::find(prefetch::predictor_names, name) == prefetch::predictor_names.end())
-    return fail(ErrorKind::usage, "--prefetch '{}': expected one of {}; a program goes after --", printable(name),
+  if (std::ranges::find(prefetch::predictor_names, options.predictor) == prefetch::predictor_names.end())
+    return fail(ErrorKind::usage, "--prefetch={}: expected one of {}", printable(options.predictor),
                 fmt::join(prefetch::predictor_names, ", "));
-  settings.push_back({"IOSIG_PREFETCH", name});
   if (!options.memory.empty()) {
     const auto bytes = parse_bytes(options.memory);
     if (!bytes) return fail(ErrorKind::usage, "--prefetch-memory: {}", bytes.error().message);
     if (*bytes == 0) return fail(ErrorKind::usage, "--prefetch-memory 0: expected a size above 0, e.g. 64MiB");
-    settings.push_back({"IOSIG_PREFETCH_BYTES", std::to_string(*bytes)});
+    found.memory = std::to_string(*bytes);
   }
-  if (!options.report.empty())
-    settings.push_back({"IOSIG_PREFETCH_REPORT", options.report == "-" ? options.report : absolute(options.report)});
+  if (!options.report.empty() && options.report != "-")
+    found.report = std::filesystem::absolute(options.report).lexically_normal().string();
+  return found;
+}
+
+Result<void> add_prefetch_settings(const PrefetchOptions& options, std::vector<Setting>& settings) {
+  const auto plain = checked(options);
+  if (!plain) return pass_on(plain.error());
+  for (const auto& [name, value] : {std::pair{"IOSIG_PREFETCH", &plain->predictor},
+                                    {"IOSIG_PREFETCH_BYTES", &plain->memory},
+                                    {"IOSIG_PREFETCH_REPORT", &plain->report}})
+    if (!value->empty()) settings.push_back({name, *value});
   return {};
 }
 

@@ -1,7 +1,6 @@
 // The options of prefetching, for `iosig run` and `iosig mount`.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,11 +11,14 @@
 namespace iosig::cli {
 
 struct PrefetchOptions {
-  std::optional<std::string> predictor;  ///< empty: the option is given without a value
+  std::string predictor;  ///< empty: --prefetch is not given
   std::string report, memory;
 };
 
 void add_prefetch_options(const Verb& verb, PrefetchOptions& options);
+
+/// Checks the options and makes what they name absolute and plain: `memory` becomes a number of bytes.
+[[nodiscard]] Result<PrefetchOptions> checked(const PrefetchOptions& options);
 
 /// Adds the environment variables for libiosig-preload (runtime/preload/prefetch/settings.cpp); none without
 /// --prefetch.

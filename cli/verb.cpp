@@ -100,6 +100,10 @@ Option Verb::add_option(const std::string& name, std::function<void(const std::s
 Option Verb::add_flag(const std::string& name, bool& value, const std::string& description) const {
   return Option(app_->add_flag(name, value, description));
 }
+Option Verb::add_flag_with_value(const std::string& name, std::string& value, const std::string& usual,
+                                 const std::string& description) const {
+  return Option(app_->add_flag(fmt::format("{}{{{}}}", name, usual), value, description));
+}
 Option Verb::describe_option(const std::string& name, const std::string& description) const {
   return Option(app_->add_option(name, description));
 }

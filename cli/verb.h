@@ -74,6 +74,10 @@ class Verb {
   Option add_option(const std::string& name, std::function<void(const std::string&)> take,
                     const std::string& description) const;
   Option add_flag(const std::string& name, bool& value, const std::string& description) const;
+  /// A flag that may be given a value, as `--name=VALUE` alone; without one it is `usual`. Unlike an option it never
+  /// takes the next argument.
+  Option add_flag_with_value(const std::string& name, std::string& value, const std::string& usual,
+                             const std::string& description) const;
   /// Only for the help: another program parses these options.
   Option describe_option(const std::string& name, const std::string& description) const;
   Option describe_flag(const std::string& name, const std::string& description) const;

@@ -15,6 +15,7 @@
 
 #include "iosig/base/kept_fds.h"
 #include "mount.h"
+#include "prefetching.h"
 #include "traced_requests.h"
 
 namespace iosig::fuse {
@@ -95,6 +96,7 @@ int open_file(const Mount& mount, Inode& inode, fuse_file_info& info, Handle& ha
 
 void release(Mount& mount, Inode& inode, Handle& handle) {
   if (handle.is_cached) --inode.cached_readers;
+  if (handle.fd) prefetcher().closed(handle.fd.get());
   if (handle.container) {
     if (handle.writer != nullptr) (void)handle.container->writers().remove(handle.writer);
     inode.let_go(handle.file);
@@ -173,9 +175,12 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
 
 void read(fuse_req_t request, fuse_ino_t, std::size_t bytes, off_t offset, fuse_file_info* info) {
   const Handle& handle = handle_of(info);
+  prefetch::Observer::Reading reading;
+  if (!handle.container) reading = prefetcher().begin(handle.fd.get(), offset, static_cast<std::int64_t>(bytes));
   if (!handle.container && mount_of(request).tracer) {  // libfuse does not say how many bytes it replied with
     const std::span<std::byte> room = buffer(bytes);
     const ssize_t got = ::pread(handle.fd.get(), room.data(), bytes, offset);
+    prefetcher().end(reading, got);
     if (got < 0)
       fuse_reply_err(request, errno);
     else
@@ -185,6 +190,7 @@ void read(fuse_req_t request, fuse_ino_t, std::size_t bytes, off_t offset, fuse_
   if (!handle.container) {
     fuse_bufvec data = at(handle.fd.get(), offset, bytes);
     fuse_reply_data(request, &data, FUSE_BUF_SPLICE_MOVE);
+    prefetcher().end(reading, 0);
     return;
   }
   (void)handle.container->status().refresh_if_older_than(mount_of(request).options.cache_s);

@@ -24,6 +24,7 @@
 #include "iosig/base/text.h"
 #include "iosig/container/admin/removal.h"
 #include "mount.h"
+#include "prefetching.h"
 #include "traced_requests.h"
 
 namespace {
@@ -61,6 +62,12 @@ bool read_word(std::string_view word, MountOptions& options) {
     options.uncached = value == "1";
   else if (name == "trace")
     options.trace = value;
+  else if (name == "prefetch")
+    options.prefetch = value;
+  else if (name == "prefetch_report")
+    options.prefetch_report = value;
+  else if (name == "prefetch_bytes")
+    options.prefetch_bytes = static_cast<std::int64_t>(parse_count<std::uint64_t>(value).value_or(0));
   else if (name == "ready_fd")
     options.ready_fd = static_cast<int>(parse_count(value).value_or(0));
   else
@@ -181,6 +188,7 @@ int serve(Mount& mount) {
     status = fuse_session_loop_mt(session, config);
   }
   mount.invalidation.stop();
+  end_prefetching(options);
   bool is_synced = true;
   mount.inodes.for_each([&](Inode& inode) {
     if (inode.container && inode.container->writers().finish() != 0) is_synced = false;
@@ -223,6 +231,8 @@ int main(int count, char** words) {
     if (!tracer) return complain(refused, tracer.error().message);
     mount.tracer = std::move(*tracer);
   }
+  if (const auto started = start_prefetching(mount.options); !started)
+    return complain(refused, started.error().message);
   (void)!::chdir("/");
   return serve(mount);
 }

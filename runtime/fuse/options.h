@@ -1,6 +1,7 @@
 // The options of a mount. `iosig mount` passes them to the daemon as arguments `name=value`.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,12 @@ struct MountOptions {
   unsigned threads = 4;  ///< maximum number of threads that serve requests
   double cache_s = 1;    ///< seconds for which the kernel caches names and attributes
   bool read_only = false;
-  bool uncached = false;  ///< no file uses the kernel's cache
-  std::string trace;      ///< the directory of the mount's trace; empty: it is not traced
-  int ready_fd = -1;      ///< receives one byte when the mount is ready; then the daemon detaches from its terminal
+  bool uncached = false;            ///< no file uses the kernel's cache
+  std::string trace;                ///< the directory of the mount's trace; empty: it is not traced
+  std::string prefetch;             ///< the predictor; empty: nothing is prefetched
+  std::string prefetch_report;      ///< the file to which is appended what was prefetched; "-": the system's log
+  std::int64_t prefetch_bytes = 0;  ///< limit of what is requested and not read yet; 0: the usual one
+  int ready_fd = -1;  ///< receives one byte when the mount is ready; then the daemon detaches from its terminal
 };
 
 }  // namespace iosig::fuse

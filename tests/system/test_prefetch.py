@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from conftest import BUILD, Iosig
+from mounting import Mount, mount  # noqa: F401
 from preloading import LIBRARY
 
-pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="built without libiosig-preload.so")
+needs_library = pytest.mark.skipif(not LIBRARY.exists(), reason="built without libiosig-preload.so")
 
 # All ways to read, with duplicates, seeks, a child that reads on, a signal handler that reads, and closed descriptors;
 # then which descriptors are open. All is printed.
@@ -50,6 +52,7 @@ print(digest.hexdigest(), sorted(os.listdir("/proc/self/fd"), key=int), os.open(
 """
 
 
+@needs_library
 def test_a_prefetched_program_has_the_same_results_and_descriptors(iosig: Iosig, tmp_path: Path) -> None:
     def run(*prefix: object) -> subprocess.CompletedProcess[str]:
         data = tmp_path / "data"
@@ -73,6 +76,26 @@ def test_options_of_prefetching(iosig: Iosig) -> None:
     shown = iosig("run", "--prefetch", "--prefetch-memory", "1MB", "--dry-run", "--", "true").stdout
     assert "IOSIG_PREFETCH='pattern' IOSIG_PREFETCH_BYTES='1048576' true" in shown
     assert "IOSIG_PREFETCH='none'" in iosig("run", "--prefetch=none", "--dry-run", "--", "true").stdout
-    assert "expected one of pattern" in iosig("run", "--prefetch", "ls", check=2).stderr
+    assert "expected one of pattern" in iosig("run", "--prefetch=oracle", "--", "ls", check=2).stderr
     assert "needs --prefetch" in iosig("run", "--prefetch-report", "-", "--", "true", check=2).stderr
     assert "above 0" in iosig("run", "--prefetch", "--prefetch-memory", "0", "--", "true", check=2).stderr
+
+
+def test_a_mount_prefetches_and_shows_what_is_written_meanwhile(
+    iosig: Iosig,
+    mount: Mount,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    report = tmp_path / "report"
+    mounted = mount("--prefetch", "--prefetch-memory", "1MiB", "--prefetch-report", str(report))
+    source = tmp_path / "source" / "data"
+    source.write_bytes(bytes(8 << 20))
+    with (mounted / "data").open("rb", buffering=0) as reads, (mounted / "data").open("r+b", buffering=0) as writes:
+        for n in range(100):
+            place = n * 80_000
+            assert writes.seek(place + 80_000) and writes.write(b"new")
+            assert os.pread(reads.fileno(), 3, place) == (b"new" if n > 0 else bytes(3))
+        os.truncate(mounted / "data", 80_002)
+        assert os.pread(reads.fileno(), 3, 80_000) == b"ne"
+    iosig("unmount", mounted)
+    assert f"prefetch: {source}: useful" in report.read_text()

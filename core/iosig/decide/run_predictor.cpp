@@ -12,7 +12,10 @@ bool RunPredictor::observe(FileRead read) {
   }
   const auto next = expected(1);
   const bool is_expected = next && next->offset == read.offset && next->length == read.length;
-  confidence_ += ((is_expected ? 1 : 0) - confidence_) / 8;
+  if (next || judged_ > 0) {
+    judged_ = std::min(judged_ + 1, 16);
+    confidence_ += ((is_expected ? 1 : 0) - confidence_) / judged_;
+  }
   if (is_expected)
     expected_.pop_front();
   else

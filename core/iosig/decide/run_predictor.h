@@ -43,6 +43,7 @@ class RunPredictor : public ReadPredictor {
   std::size_t far_run_ = 0;
   std::int64_t far_count_ = 0;
   double confidence_ = 0;
+  int judged_ = 0;  ///< reads that `confidence_` counts; at most 16
 };
 
 }  // namespace iosig

@@ -16,6 +16,7 @@
 namespace iosig::prefetch {
 namespace {
 
+constexpr std::int64_t slow_ns = 20'000;
 constexpr std::uint32_t reads_between_checks = 64, reads_of_left_out = 1024;
 
 struct ErrnoKept {
@@ -45,6 +46,22 @@ bool may_be_in_handler() {
 void Observer::start(const Settings& settings) {
   settings_ = &settings;
   state_ = State::wanted;
+}
+
+bool Observer::start_now(const Settings& settings) {
+  start(settings);
+  state_ = State::starting;
+  if (launch_planner()) return true;
+  state_ = State::refused;
+  return false;
+}
+
+bool Observer::launch_planner() {
+  const auto run = [](void* observer) -> void* {
+    run_planner(*static_cast<Observer*>(observer));
+    return nullptr;
+  };
+  return start_thread(run, this);
 }
 
 Observer::Reading Observer::begin_observed(Slot& slot, int fd, std::int64_t offset, std::int64_t length) {
@@ -87,15 +104,19 @@ void Observer::tell(Reading& reading, std::int64_t length) {
   ThisThread& thread = this_thread;
   if (thread.number == 0) thread.number = last_thread.fetch_add(1, std::memory_order_relaxed) + 1;
   reading.is_told = true;
+  const bool is_one = settings_->is_stream_of_all_threads;
+  const std::int64_t took_before_ns = is_one ? reading.slot->took_ns.load(std::memory_order_relaxed)
+                                      : thread.last_file == reading.file ? thread.took_ns
+                                                                         : 0;
   push({.kind = ReadEvent::Kind::read,
         .fd = reading.fd,
         .file = reading.file,
-        .thread = thread.number,
+        .thread = is_one ? 0 : thread.number,
         .offset = reading.offset,
         .length = length,
         .start_ns = reading.start_ns,
-        .took_before_ns = thread.last_file == reading.file ? thread.took_ns : 0},
-       false);
+        .took_before_ns = took_before_ns},
+       took_before_ns > slow_ns + length);  // the planner may be waiting for many more of the quick ones
 }
 
 void Observer::end_observed(Reading& reading, std::int64_t result) {
@@ -103,6 +124,7 @@ void Observer::end_observed(Reading& reading, std::int64_t result) {
   ThisThread& thread = this_thread;
   thread.last_file = reading.file;
   thread.took_ns = clock_ns() - reading.start_ns;
+  if (settings_->is_stream_of_all_threads) reading.slot->took_ns.store(thread.took_ns, std::memory_order_relaxed);
   if (reading.moves_offset && result > 0) reading.slot->position.fetch_add(result, std::memory_order_relaxed);
 }
 
@@ -180,11 +202,7 @@ void Observer::start_planner() {
   if (may_be_in_handler()) return;
   State expected = State::wanted;
   if (!state_.compare_exchange_strong(expected, State::starting)) return;
-  const auto run = [](void* observer) -> void* {
-    run_planner(*static_cast<Observer*>(observer));
-    return nullptr;
-  };
-  if (!start_thread(run, this)) state_ = State::refused;
+  if (!launch_planner()) state_ = State::refused;
 }
 
 void Observer::reinit_after_fork() {

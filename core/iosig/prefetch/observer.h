@@ -26,6 +26,8 @@ struct Settings {
   std::function<std::unique_ptr<ReadPredictor>()> make_predictor;
   std::int64_t max_bytes = 64 << 20;  ///< requested and not read yet, of all streams together
   std::int64_t quick_ns = 10'000;     ///< as in Budget (stream.h)
+  /// Whether the reads of a file are one stream, whichever thread makes them: in a daemon that serves them by a pool.
+  bool is_stream_of_all_threads = false;
   /// Called in each new thread first, after it has left the process's table of descriptors.
   void (*thread_started)() = nullptr;
 };
@@ -44,6 +46,7 @@ class Observer {
     std::atomic<std::uint32_t> skip{0};       ///< so many reads go unobserved
     std::atomic<std::uint32_t> unchecked{0};  ///< reads until the descriptor is looked at again
     std::atomic<std::int64_t> position{0};    ///< the file offset
+    std::atomic<std::int64_t> took_ns{0};     ///< the last read, if the reads of all threads are one stream
     std::atomic<std::uint64_t> device{0}, inode{0};
   };
   /// A read that has begun. It has no destructor: a thread may be cancelled in the read.
@@ -58,8 +61,10 @@ class Observer {
   /// All zeros: a static one takes no room in a library's file.
   constexpr Observer() = default;
 
-  /// Begins to observe. `settings` must live as long as the process.
+  /// Begins to observe. `settings` must live as long as the process. The planner starts when it is needed.
   void start(const Settings& settings);
+  /// The same, and starts the planner now: for daemons, which block signals. false: it cannot start.
+  bool start_now(const Settings& settings);
 
   /// Called before a read of `length` bytes; `offset` may be `at_file_offset`. Of an
   /// `unknown_length` (pieces of memory that must not be looked at yet) the planner hears after the read. Keeps errno.
@@ -116,6 +121,7 @@ class Observer {
   void push(const ReadEvent& event, bool wakes);
   void tell(Reading& reading, std::int64_t length);
   void start_planner();
+  bool launch_planner();
   void wake();
 
   const Settings* settings_ = nullptr;

@@ -87,7 +87,9 @@ void Requests::learn(std::int64_t length, std::int64_t took_ns) {
       static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(length, 1)))) - 1,
       quickest_ns_.size() - 1)];
   const auto took = static_cast<double>(took_ns);
-  quickest = quickest == 0 ? took : std::min(quickest * 1.01, took);  // forgets: the storage may have become slower
+  // Forgets, because the storage may have become slower; and one quick answer (of a cache below) does not count much.
+  if (quickest == 0) quickest = took;
+  quickest = took < quickest ? quickest + (took - quickest) / 4 : quickest * 1.02;
   window_ = std::clamp(took < 2 * quickest ? window_ + 1 / window_ : window_ - 1, 1.0, double{max_threads});
 }
 

@@ -187,6 +187,11 @@ void Stream::refill() {
 
 std::uint32_t Stream::reads_to_skip() {
   constexpr std::uint32_t looked_at = 32, least = 256;
+  if (sequential_.is_above(0.8) && !why_.empty() && observed_ >= 8 && !quick_.is_above(0.9)) {
+    observed_ = 0;
+    last_end_ = -1;
+    return 24;
+  }
   if (why_.empty() || observed_ < looked_at || !quick_.is_above(0.9)) return 0;
   observed_ = 0;
   quick_ = cached_ = {};  // judged afresh

@@ -1,0 +1,48 @@
+#include "prefetching.h"
+
+#include <fcntl.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "iosig/base/files.h"
+#include "iosig/prefetch/predictors.h"
+
+namespace iosig::fuse {
+
+prefetch::Observer& prefetcher() {
+  static constinit prefetch::Observer observer;
+  return observer;
+}
+
+Result<void> start_prefetching(const MountOptions& options) {
+  if (options.prefetch.empty()) return {};
+  auto make = prefetch::predictor_maker(options.prefetch);
+  if (!make) return pass_on(make.error());
+  if (!*make) return {};                          // "none"
+  auto* const settings = new prefetch::Settings;  // its threads have it until the end
+  settings->make_predictor = std::move(*make);
+  if (options.prefetch_bytes > 0) settings->max_bytes = options.prefetch_bytes;
+  settings->is_stream_of_all_threads = true;
+  if (!prefetcher().start_now(*settings)) return fail(ErrorKind::system, "no thread could be started for prefetching");
+  return {};
+}
+
+void end_prefetching(const MountOptions& options) {
+  if (options.prefetch.empty()) return;
+  if (!options.prefetch_report.empty()) {
+    std::string_view text = prefetcher().report();
+    if (options.prefetch_report == "-") {
+      for (; !text.empty(); text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1))
+        ::syslog(LOG_INFO, "%.*s", static_cast<int>(std::min(text.find('\n'), text.size())), text.data());
+    } else {
+      const Fd file(::open(options.prefetch_report.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+      if (!file || ::write(file.get(), text.data(), text.size()) < 0)
+        ::syslog(LOG_ERR, "'%s': the report of prefetching cannot be written", options.prefetch_report.c_str());
+    }
+  }
+  prefetcher().stop();
+}
+
+}  // namespace iosig::fuse
