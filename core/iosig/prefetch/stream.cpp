@@ -8,7 +8,6 @@ namespace iosig::prefetch {
 namespace {
 
 constexpr double weight = 1.0 / 16;  ///< of a new value in an ageing mean
-constexpr double min_confidence = 0.6, high_confidence = 0.9;
 
 void age(double& mean, double value) { mean = mean == 0 ? value : mean + weight * (value - mean); }
 
@@ -63,14 +62,13 @@ void Stream::observe(const ReadEvent& event, bool is_newest) {
   last_end_ = read.offset + read.length;
   last_length_ = read.length;
   match(read, event.start_ns);
+  right_in_row_ = next_ && *next_ == read ? right_in_row_ + 1 : 0;
   if (!predictor_->observe(read)) {
     drop_all();
     streak_ = 0;
   }
-  // The predictor may have learned better.
-  if (const auto next = ahead_.empty() ? std::nullopt : predictor_->expected(1);
-      next && (next->offset != ahead_.front().read.offset || next->length != ahead_.front().read.length))
-    drop_all();
+  next_ = predictor_->expected(1);
+  if (!ahead_.empty() && next_ != ahead_.front().read) drop_all();  // the predictor has learned better
   judge();
   if (why_.empty() && is_newest) refill();
 }
@@ -135,13 +133,14 @@ void Stream::drop_all() {
 
 void Stream::judge() {
   if (observed_ < 4) return;
-  const double confidence = predictor_->confidence();
+  constexpr double min_confidence = 0.6;
+  constexpr std::uint32_t min_right = 4;  ///< in a row: enough to begin, long before the confidence has grown
   const std::string_view before = why_;
   if (sequential_.is_above(0.8))
     why_ = "sequential: the kernel's readahead serves it";
   else if (quick_.is_above(0.9) || cached_.is_above(0.9))
     why_ = "its reads are quick: the data are in memory";
-  else if (confidence < (before.empty() ? min_confidence : high_confidence))
+  else if (right_in_row_ < min_right && predictor_->confidence() < min_confidence)
     why_ = "no pattern: its reads cannot be foreseen";
   else
     why_ = {};
