@@ -265,6 +265,12 @@ std::string text_of(const TraceReplayMetrics& metrics, const TracePlan& plan) {
       about_seconds(1e-9 * static_cast<double>(metrics.delay_ns.greatest())));
 }
 
+std::string prefetch_words(const prefetch::Counts& counts) {
+  const auto bytes = [](std::uint64_t number) { return about_bytes(static_cast<double>(number)); };
+  return fmt::format("prefetched: {} in time, {} late, {} in vain; {} were in memory", bytes(counts.useful_bytes),
+                     bytes(counts.late_bytes), bytes(counts.wasted_bytes), bytes(counts.cached_bytes));
+}
+
 void note_differences(const TraceReplayMetrics& metrics, const Console& console) {
   if (metrics.failed > 0)
     console.note(fmt::format("{} failed that succeeded in the trace; the first: {}",
@@ -344,8 +350,10 @@ class TraceReplay {
   }
 
   Result<void> replay(TargetTree& tree, int& status) {
-    const auto metrics = replay_trace(trace_, plan_, tree, {.think = think_, .is_marked = options_.verify},
-                                      watching("replaying", static_cast<double>(plan_.performed), "operations"));
+    const auto prefetch = predictor_kind_of(options_.prefetch).value_or(PredictorKind::kernel);
+    const auto metrics =
+        replay_trace(trace_, plan_, tree, {.prefetch = prefetch, .think = think_, .is_marked = options_.verify},
+                     watching("replaying", static_cast<double>(plan_.performed), "operations"));
     console_.end_progress();
     if (!metrics) return pass_on(metrics.error());
     document_["replay"] = json_of(*metrics, plan_);
@@ -355,6 +363,13 @@ class TraceReplay {
         console_.note(fmt::format("{} more; --json has all", count_text(metrics->streams.size() - shown_rows, "row")));
     }
     say(text_of(*metrics, plan_));
+    if (!options_.prefetch.empty()) {
+      const prefetch::Counts& counts = metrics->prefetched;
+      document_["prefetch"] = {{"predictor", options_.prefetch},      {"read_bytes", counts.read_bytes},
+                               {"useful_bytes", counts.useful_bytes}, {"late_bytes", counts.late_bytes},
+                               {"wasted_bytes", counts.wasted_bytes}, {"cached_bytes", counts.cached_bytes}};
+      say(prefetch_words(counts));
+    }
     note_differences(*metrics, console_);
     return options_.verify ? verify(tree, *metrics, status) : Result<void>{};
   }
@@ -445,6 +460,11 @@ void add_trace_replay_options(Verb verb, TraceReplayArguments& options) {
                                        "make the files that there must be; a later replay uses them");
   const Option keep = verb.add_flag("--keep", options.keep, "keep DIR and the files in it");
   prepare.excludes(keep);
+  verb.add_option("--prefetch", options.prefetch,
+                  "read ahead: none (not even the kernel), kernel (default), pattern, paper; markov, remembered and "
+                  "perfect know the trace, as if they had seen it in an earlier run")
+      .type_name("PREDICTOR")
+      .check(one_of({"none", "kernel", "markov", "paper", "pattern", "remembered", "perfect"}));
   verb.add_flag("--drop-caches", options.drop_caches, "read the files that were made from the storage");
 }
 

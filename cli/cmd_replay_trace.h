@@ -10,14 +10,14 @@
 namespace iosig::cli {
 
 struct TraceReplayArguments {
-  std::string directory, onto, think, compute, files;
+  std::string directory, onto, think, compute, files, prefetch;
   std::uint32_t processes = 0;
   bool no_think = false, prepare_only = false, keep = false, drop_caches = false, all = false;
   bool verify = false, dry_run = false;
 
   /// Whether an option is set that only traces have.
   [[nodiscard]] bool has_options() const {
-    return !onto.empty() || !think.empty() || !compute.empty() || !files.empty() || no_think || prepare_only || keep ||
+    return !onto.empty() || !think.empty() || !compute.empty() || !files.empty() || !prefetch.empty() || no_think || prepare_only || keep ||
            drop_caches || all;
   }
 };

@@ -53,8 +53,10 @@ constexpr std::int64_t page = 4096;
 /// Never freed, as in a program: its planner's threads may run until the end.
 Observer& new_observer(std::int64_t max_bytes = 64 << 20) {
   // No read counts as quick: how fast this machine's disk is decides nothing.
-  auto* const settings = new Settings{
-      .make_predictor = [] { return std::make_unique<EvenPredictor>(); }, .max_bytes = max_bytes, .quick_ns = 0};
+  auto* const settings =
+      new Settings{.make_predictor = [](const std::string&) { return std::make_unique<EvenPredictor>(); },
+                   .max_bytes = max_bytes,
+                   .quick_ns = 0};
   auto* const made = new Observer;
   made->start(*settings);
   return *made;

@@ -11,9 +11,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "iosig/decide/predictor.h"
+#include "iosig/prefetch/counts.h"
 #include "iosig/prefetch/read_queue.h"
 
 namespace iosig::prefetch {
@@ -22,8 +24,8 @@ class Observer;
 void run_planner(Observer& observer);
 
 struct Settings {
-  /// Makes the predictor of a stream. Called by the planner's thread.
-  std::function<std::unique_ptr<ReadPredictor>()> make_predictor;
+  /// Makes the predictor of a stream; `path` is the file's when it was opened. Called by the planner's thread.
+  std::function<std::unique_ptr<ReadPredictor>(const std::string& path)> make_predictor;
   std::int64_t max_bytes = 64 << 20;  ///< requested and not read yet, of all streams together
   std::int64_t quick_ns = 10'000;     ///< as in Budget (stream.h)
   /// Whether the reads of a file are one stream, whichever thread makes them: in a daemon that serves them by a pool.
@@ -104,6 +106,8 @@ class Observer {
 
   /// Returns what has been prefetched so far, as lines for the user. Waits for the planner at most half a second.
   [[nodiscard]] std::string_view report();
+  /// Returns what all files together had when report() was called.
+  [[nodiscard]] const Counts& reported_counts() const { return reported_counts_; }
 
   /// Ends the planner and its threads. For tests, and for daemons that end.
   void stop();
@@ -132,6 +136,7 @@ class Observer {
   std::atomic<bool> stops_{false}, reported_{false};
   std::array<char, 16384> report_{};
   std::atomic<std::size_t> report_bytes_{0};
+  Counts reported_counts_;
   ReadQueue queue_;
   std::array<Slot, max_fds> slots_{};
 };

@@ -122,7 +122,7 @@ class Planner {
       }
       file.path = file.own->path();
     }
-    auto predictor = observer_.settings_->make_predictor();
+    auto predictor = observer_.settings_->make_predictor(file.path);
     if (!predictor) {
       file.is_refused = true;
       file.why = "there is no predictor";
@@ -184,6 +184,7 @@ class Planner {
     const std::size_t bytes = std::min(text.size(), observer_.report_.size());
     std::copy_n(text.begin(), bytes, observer_.report_.begin());
     observer_.report_bytes_ = bytes;
+    observer_.reported_counts_ = now.total();
     observer_.reported_ = true;
   }
 

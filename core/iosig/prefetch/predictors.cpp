@@ -6,8 +6,8 @@
 namespace iosig::prefetch {
 
 Result<PredictorMaker> predictor_maker(std::string_view name) {
-  if (name == "pattern") return PredictorMaker(pattern_predictor);
-  if (name == "paper") return PredictorMaker([] { return paper_predictor(); });
+  if (name == "pattern") return PredictorMaker([](const std::string&) { return pattern_predictor(); });
+  if (name == "paper") return PredictorMaker([](const std::string&) { return paper_predictor(); });
   if (name == "none") return PredictorMaker();
   return fail(ErrorKind::usage, "predictor '{}': expected one of {}", printable(name),
               fmt::join(predictor_names, ", "));

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "iosig/base/result.h"
@@ -13,7 +14,7 @@ namespace iosig::prefetch {
 
 inline constexpr std::array<std::string_view, 3> predictor_names = {"pattern", "paper", "none"};
 
-using PredictorMaker = std::function<std::unique_ptr<ReadPredictor>()>;
+using PredictorMaker = std::function<std::unique_ptr<ReadPredictor>(const std::string& path)>;
 
 /// Returns what makes the predictor of a stream; an empty function for "none". Fails as `usage` if there is no such
 /// name.

@@ -21,6 +21,7 @@ class Report {
   void add(const FileSummary& file);
   /// Returns lines that end with newlines: the total, then each file, those with the most bytes first.
   [[nodiscard]] std::string text() const;
+  [[nodiscard]] const Counts& total() const { return total_; }
 
  private:
   static constexpr std::size_t max_files = 32;

@@ -16,20 +16,11 @@
 #include <string_view>
 
 #include "iosig/decide/predictor.h"
+#include "iosig/prefetch/counts.h"
 #include "iosig/prefetch/read_queue.h"
 #include "iosig/prefetch/requests.h"
 
 namespace iosig::prefetch {
-
-/// In bytes; what the program asked for, not what the kernel read.
-struct Counts {
-  std::uint64_t reads = 0, read_bytes = 0;
-  std::uint64_t useful_bytes = 0;  ///< prefetched and there before the program read them
-  std::uint64_t late_bytes = 0;    ///< expected, but the program came first
-  std::uint64_t wasted_bytes = 0;  ///< prefetched, and not read by the time that they were given up
-  std::uint64_t cached_bytes = 0;  ///< expected, and in memory already
-  Counts& operator+=(const Counts& other);
-};
 
 /// What all streams share. Bytes are those that were requested and that the program has not read yet.
 struct Budget {

@@ -81,6 +81,7 @@ bool add_metrics(std::string_view bytes, TraceReplayMetrics& sums, std::map<std:
     *seconds += from.next<double>();
   for (std::uint64_t* count : {&sums.performed, &sums.failed, &sums.short_reads, &sums.made_at_need, &sums.wrong.count})
     *count += from.next<std::uint64_t>();
+  sums.prefetched += from.next<prefetch::Counts>();
   const auto first_wrong = from.next<std::int64_t>();
   const std::string failure = from.text(), wrong_file = from.text();
   if (sums.first_failure.empty()) sums.first_failure = failure;

@@ -17,6 +17,8 @@
 
 #include "iosig/base/distribution.h"
 #include "iosig/base/result.h"
+#include "iosig/decide/predictors.h"
+#include "iosig/prefetch/counts.h"
 #include "iosig/replay/replay.h"
 #include "iosig/replay/target_tree.h"
 #include "iosig/replay/trace_content.h"
@@ -25,6 +27,7 @@
 namespace iosig {
 
 struct TraceReplayOptions {
+  PredictorKind prefetch = PredictorKind::kernel;  ///< what is read ahead
   ThinkTime think = {};
   bool is_marked = false;  ///< each byte written follows from its origin and offset, and each byte read is checked
 };
@@ -46,7 +49,8 @@ struct TraceReplayMetrics {
   std::vector<StreamMetrics> streams = {};  ///< most original bytes first, then by path and kind
   std::uint64_t performed = 0, failed = 0, short_reads = 0, made_at_need = 0;
   std::string first_failure = {};  ///< of an operation that succeeded in the trace
-  WrongBytes wrong = {};           ///< that were read, if marked
+  prefetch::Counts prefetched = {};
+  WrongBytes wrong = {};  ///< that were read, if marked
   std::string wrong_file = {};
 };
 

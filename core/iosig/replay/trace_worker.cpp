@@ -56,6 +56,13 @@ bool uses_position(Call call) {
   }
 }
 
+/// Bytes that a transfer asks for: of a read, more than there was; but no length that no file has.
+std::int64_t asked_bytes(const Access& access, bool reads) {
+  const std::int64_t moved = moved_bytes(access);
+  if (!reads || access.length <= moved) return moved;
+  return std::min(access.length, std::max(moved, static_cast<std::int64_t>(max_at_once)));
+}
+
 int errno_of(int returned) { return returned < 0 ? -errno : 0; }
 
 }  // namespace
@@ -74,7 +81,20 @@ TraceWorker::TraceWorker(const trace::Trace& trace, const TracePlan& plan, Targe
   for (const PlannedStream& stream : plan.streams)
     if (stream.worker == number) mine.insert(stream.process);
   selection_.processes = [mine](const trace::Process& process) { return mine.contains(&process); };
+  const bool needs_reads = ReplayPrefetch::needs_reads(options.prefetch);
+  prefetch_ = std::make_unique<ReplayPrefetch>(options.prefetch, needs_reads ? coming_reads(trace) : ReadsOfFiles{});
   accesses_ = std::make_unique<trace::Accesses>(trace, selection_, faults_);
+}
+
+/// The reads of this process, as move() performs them.
+ReadsOfFiles TraceWorker::coming_reads(const trace::Trace& trace) {
+  ReadsOfFiles reads;
+  accesses_ = std::make_unique<trace::Accesses>(trace, selection_, faults_);
+  Step step;
+  while (const Access* access = accesses_->next())
+    if (is_mine(*access, step) && step.op == ReplayOp::read && step.path != nullptr)
+      reads[step.path->name].push_back({access->offset, asked_bytes(*access, true)});
+  return reads;
 }
 
 /// Sets `step` to the operation of the access; returns false if another process performs it, or none.
@@ -138,6 +158,7 @@ Result<void> TraceWorker::run(Worker& worker, std::int64_t began_ns) {
   for (std::size_t stream = 0; stream < plan_.streams.size(); ++stream)
     if (plan_.streams[stream].worker == number_) progress_[stream].ended.store(UINT64_MAX);
   worker.figure(0) = 1e-9 * static_cast<double>(now_ns() - began_ns);
+  sums_.prefetched = prefetch_->finish();
   return {};
 }
 
@@ -200,6 +221,7 @@ Result<void> TraceWorker::open(const Step& step) {
     return {};
   }
   OpenFile file{.fd = Fd(opened)};
+  prefetch_->opened(opened);
   file.appends = (flags & O_APPEND) != 0;
   open_.insert_or_assign({step.access->process, step.access->file}, std::move(file));
   note(step, 0);
@@ -222,6 +244,7 @@ Result<TraceWorker::OpenFile*> TraceWorker::file_of(const Step& step) {
                 "'{}' is no file that the replay has made: another program has put it there; it is left as it is",
                 printable(shown(*step.path)));
   if (opened < 0) return write_failure("open", shown(*step.path), -opened);
+  prefetch_->opened(opened);
   return &open_.emplace(key, OpenFile{.fd = Fd(opened)}).first->second;
 }
 
@@ -235,6 +258,7 @@ void TraceWorker::close(const Step& step) {
   }
   if (--file->second.references > 0) return;
   call_begin_ns_ = now_ns();
+  prefetch_->closed(file->second.fd.get());
   const int failed = errno_of(::close(file->second.fd.release()));
   call_end_ns_ = now_ns();
   open_.erase(file);
@@ -328,8 +352,11 @@ std::int64_t TraceWorker::transfer(OpenFile& file, const Step& step, std::int64_
     if (by_position) return reads ? ::read(fd, buffer_.get(), length) : ::write(fd, buffer_.get(), length);
     return reads ? ::pread(fd, buffer_.get(), length, offset) : ::pwrite(fd, buffer_.get(), length, offset);
   };
+  ReplayPrefetch::Reading reading;
+  if (reads) reading = prefetch_->begin(fd, offset, static_cast<std::int64_t>(length));
   std::int64_t moved = again();
   while (moved < 0 && errno == EINTR) moved = again();
+  if (reads) prefetch_->end(reading, moved);
   if (moved < 0) return -errno;
   if (by_position) file.position = offset + moved;
   return moved;
@@ -338,11 +365,7 @@ std::int64_t TraceWorker::transfer(OpenFile& file, const Step& step, std::int64_
 Result<void> TraceWorker::move(const Step& step, OpenFile& file) {
   const bool reads = step.op == ReplayOp::read;
   const std::int64_t expected = moved_bytes(*step.access);
-  // Of a read, more may be asked for than there was. A length that no file has is not.
-  const std::int64_t asked =
-      reads && step.access->length > expected
-          ? std::min(step.access->length, std::max(expected, static_cast<std::int64_t>(max_at_once)))
-          : expected;
+  const std::int64_t asked = asked_bytes(*step.access, reads);
   std::int64_t done = 0, result = 0;
   call_begin_ns_ = now_ns();
   do {
@@ -404,6 +427,7 @@ void TraceWorker::append_metrics(std::string& bytes) const {
   for (const std::uint64_t count :
        {sums_.performed, sums_.failed, sums_.short_reads, sums_.made_at_need, sums_.wrong.count})
     append(count);
+  append(sums_.prefetched);
   append(sums_.wrong.first);
   append_text(sums_.first_failure);
   append_text(sums_.wrong_file);

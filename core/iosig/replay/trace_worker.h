@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "iosig/replay/file_key.h"
+#include "iosig/replay/replay_prefetch.h"
 #include "iosig/replay/target_tree.h"
 #include "iosig/replay/trace_content.h"
 #include "iosig/replay/trace_replay.h"
@@ -48,6 +49,7 @@ class TraceWorker {
     std::uint32_t path_number = 0, stream = 0;
   };
 
+  [[nodiscard]] ReadsOfFiles coming_reads(const trace::Trace& trace);
   [[nodiscard]] bool is_mine(const trace::Access& access, Step& step);
   bool wait_for_streams(const Step& step, std::uint64_t op);
   Result<void> perform(const Step& step, std::int64_t due_ns);
@@ -68,6 +70,7 @@ class TraceWorker {
   const TraceReplayOptions& options_;
   std::span<StreamProgress> progress_;
   std::uint32_t number_;
+  std::unique_ptr<ReplayPrefetch> prefetch_;
   std::vector<Error> faults_;
   trace::Selection selection_;
   std::unique_ptr<trace::Accesses> accesses_;
