@@ -116,7 +116,9 @@ void Observer::tell(Reading& reading, std::int64_t length) {
         .length = length,
         .start_ns = reading.start_ns,
         .took_before_ns = took_before_ns},
-       took_before_ns > slow_ns + length);  // the planner may be waiting for many more of the quick ones
+       took_before_ns > slow_ns + length &&
+           !reading.slot->is_left_alone.load(
+               std::memory_order_relaxed));  // the planner may be waiting for many more of the quick ones
 }
 
 void Observer::end_observed(Reading& reading, std::int64_t result) {
@@ -160,6 +162,7 @@ bool Observer::look_at(Slot& slot, int fd) {
   slot.inode.store(status.st_ino, std::memory_order_relaxed);
   slot.position.store(position, std::memory_order_relaxed);
   slot.asks_kernel.store(false, std::memory_order_relaxed);
+  slot.is_left_alone.store(false, std::memory_order_relaxed);
   slot.kind.store(Slot::Kind::observed, std::memory_order_relaxed);
   push({.kind = ReadEvent::Kind::opened,
         .fd = fd,

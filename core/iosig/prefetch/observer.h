@@ -44,6 +44,7 @@ class Observer {
     enum class Kind : std::uint8_t { unknown, seen, left_out, observed };
     std::atomic<Kind> kind{Kind::unknown};
     std::atomic<bool> asks_kernel{false};     ///< the file offset is moved elsewhere, too
+    std::atomic<bool> is_left_alone{false};   ///< the planner need not hear of each slow read at once
     std::atomic<std::uint32_t> file{0};       ///< number of the opened file
     std::atomic<std::uint32_t> skip{0};       ///< so many reads go unobserved
     std::atomic<std::uint32_t> unchecked{0};  ///< reads until the descriptor is looked at again

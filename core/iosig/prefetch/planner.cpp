@@ -99,12 +99,12 @@ class Planner {
     }
     entry.stream->observe(event, observer_.queue_.size() == 0);
     wake_at_ = std::min(wake_at_, entry.stream->slack());
+    Observer::Slot& slot = observer_.slots_[static_cast<unsigned>(event.fd)];
+    if (slot.file.load(std::memory_order_relaxed) != event.file) return;
+    slot.is_left_alone.store(entry.stream->is_left_alone(), std::memory_order_relaxed);
     if (const std::uint32_t skip = entry.stream->reads_to_skip(); skip > 0) {
-      Observer::Slot& slot = observer_.slots_[static_cast<unsigned>(event.fd)];
-      if (slot.file.load(std::memory_order_relaxed) == event.file) {
-        slot.unchecked.store(0, std::memory_order_relaxed);
-        slot.skip.store(skip, std::memory_order_relaxed);
-      }
+      slot.unchecked.store(0, std::memory_order_relaxed);
+      slot.skip.store(skip, std::memory_order_relaxed);
     }
   }
 

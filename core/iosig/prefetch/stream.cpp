@@ -200,7 +200,7 @@ std::uint32_t Stream::reads_to_skip() {
 }
 
 std::uint64_t Stream::slack() const {
-  if (!why_.empty()) return quick_.is_above(0.9) ? 64 : 1;
+  if (!why_.empty()) return quick_.is_above(0.9) ? 64 : is_left_alone() ? 4 : 1;
   const std::size_t depth = wanted_depth();
   return std::clamp<std::uint64_t>(depth / 8, 1, 4);
 }

@@ -69,6 +69,8 @@ class Stream {
   [[nodiscard]] const Counts& counts() const { return counts_; }
   /// Why it is left alone; empty while it is prefetched.
   [[nodiscard]] std::string_view why_left_alone() const { return why_; }
+  /// Whether it has been left alone for a while.
+  [[nodiscard]] bool is_left_alone() const { return !why_.empty() && counts_.reads > 32; }
   [[nodiscard]] bool was_prefetched() const { return was_prefetched_; }
   [[nodiscard]] std::int64_t last_read_ns() const { return last_start_ns_; }
 
