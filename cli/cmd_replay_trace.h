@@ -17,8 +17,8 @@ struct TraceReplayArguments {
 
   /// Whether an option is set that only traces have.
   [[nodiscard]] bool has_options() const {
-    return !onto.empty() || !think.empty() || !compute.empty() || !files.empty() || !prefetch.empty() || no_think || prepare_only || keep ||
-           drop_caches || all;
+    return !onto.empty() || !think.empty() || !compute.empty() || !files.empty() || !prefetch.empty() || no_think ||
+           prepare_only || keep || drop_caches || all;
   }
 };
 

@@ -227,6 +227,19 @@ def test_a_dry_run_and_preparing_say_and_make_what_is_needed(tracing: Tracing, t
     assert not onto.exists()
 
 
+def test_a_replay_prefetches_as_asked_and_reads_the_same_bytes(tracing: Tracing, tmp_path: Path) -> None:
+    (tracing.directory / "in").write_bytes(bytes(5 * MB))
+    tracing(*PYTHON, "import os\nf=os.open('in',os.O_RDONLY)\nfor n in range(50): os.pread(f,4096,n*100000)")
+    for predictor in ("none", "pattern", "markov", "perfect"):
+        document = replay(tracing, tmp_path / "again", "--verify", "--prefetch", predictor)
+        assert document["replay"]["failed"] == document["replay"]["short_reads"] == 0
+        assert document["check"]["wrong_bytes_read"] == 0
+        # The engine hears of all reads but a file's first one.
+        assert document["prefetch"]["read_bytes"] == (0 if predictor == "none" else 49 * 4096)
+    replay(tracing, tmp_path / "again", "--prefetch", "guess", check=2)
+    assert not (tmp_path / "again").exists()
+
+
 def test_a_replay_never_leaves_its_directory(iosig: Iosig, tmp_path: Path) -> None:
     log = tmp_path / "strace.log"
     calls = [
