@@ -52,11 +52,11 @@ void add_repro(Verb app) {
   run.describe_option("ID", "as `iosig repro list` has them, or all")
       .type_name("TEXT")
       .required()
-      .check(one_of({"all",           "doe-fig6",       "doe-fig7",      "h2dp-fig10",   "h2dp-fig11",
-                     "h2dp-fig2",     "h2dp-fig5",      "h2dp-fig6",     "h2dp-fig7",    "h2dp-fig8",
-                     "h2dp-fig9",     "h2dp-overheads", "iosig-fig11a",  "iosig-fig11b", "iosig-fig11c",
-                     "iosig-fig12",   "iosig-fig6",     "iosig-table2",  "pattern-fig1", "pattern-fig13",
-                     "pattern-fig14", "pattern-fig15",  "pattern-fig16", "pattern-fig20"}));
+      .check(one_of({"all",           "doe-fig6",       "doe-fig7",      "h2dp-fig10",    "h2dp-fig11",
+                     "h2dp-fig2",     "h2dp-fig5",      "h2dp-fig6",     "h2dp-fig7",     "h2dp-fig8",
+                     "h2dp-fig9",     "h2dp-overheads", "iosig-fig11a",  "iosig-fig11b",  "iosig-fig11c",
+                     "iosig-fig12",   "iosig-fig6",     "iosig-table2",  "pattern-fig1",  "pattern-fig13",
+                     "pattern-fig14", "pattern-fig15",  "pattern-fig16", "pattern-fig20", "pattern-fig21"}));
   run.describe_flag("--quick", "smaller sizes and fewer repetitions; the plot says so");
   run.describe_option("--output", "a directory for each id is made in this one; repro-results unless given")
       .type_name("DIR");

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import BUILD, Iosig
+from iosig.repro.slow_disk import refused, slow_disk
 from mounting import Mount, mount  # noqa: F401
 from preloading import LIBRARY
 
@@ -99,3 +101,24 @@ def test_a_mount_prefetches_and_shows_what_is_written_meanwhile(
         assert os.pread(reads.fileno(), 3, 80_000) == b"ne"
     iosig("unmount", mounted)
     assert f"prefetch: {source}: useful" in report.read_text()
+
+
+@pytest.mark.skipif(bool(refused()), reason=f"a slow disk: {refused()}")
+def test_replay_prefetches_also_where_the_kernel_has_read_the_beginning(iosig: Iosig, tmp_path: Path) -> None:
+    rows = [f"{n + 1},1,pread,/data/file,3,{n * 16392},1024,{n * 1000},{n * 1000 + 500},1024" for n in range(200)]
+    table = tmp_path / "reads.csv"
+    table.write_text("\n".join(["id,pid,call,path,fd,offset,length,start_ns,end_ns,result", *rows]) + "\n")
+    iosig("import", table, "-o", tmp_path / "trace")
+    with slow_disk(64 << 20) as disk:
+        for predictor in ("pattern", "perfect"):
+            words = ["--onto", disk / "replayed", "--drop-caches", "--compute", "1ms", "--prefetch", predictor]
+            told = json.loads(iosig("replay", tmp_path / "trace", *words, "--json", "--verify").stdout)
+            counts = told["prefetch"]
+            assert told["check"]["wrong_bytes_read"] == 0
+            assert counts["read_bytes"] > 190 * 1024
+            assert counts["useful_bytes"] + counts["late_bytes"] + counts["cached_bytes"] > 150 * 1024, counts
+            assert counts["wasted_bytes"] < 50 * 1024, counts
+    assert (
+        "expected one of"
+        in iosig("replay", tmp_path / "trace", "--onto", tmp_path / "x", "--prefetch", "best", check=2).stderr
+    )

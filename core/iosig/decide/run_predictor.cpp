@@ -32,7 +32,10 @@ bool RunPredictor::observe(FileRead read) {
 }
 
 void RunPredictor::begin_run(const Run& run) {
-  if (current_.count > 0) runs_.push_back(current_);
+  if (current_.count > 0) {
+    runs_.push_back(current_);
+    ++count_of(current_);
+  }
   current_ = run;
   const std::size_t n = runs_.size();
   const bool holds =
@@ -42,12 +45,15 @@ void RunPredictor::begin_run(const Run& run) {
     if (runs_.size() <= 2 * max_runs) return;
     period_ = 0;
   }
+  for (auto each = runs_.begin(); each != runs_.end() - static_cast<std::ptrdiff_t>(max_runs / 2); ++each)
+    --count_of(*each);
   runs_.erase(runs_.begin(), runs_.end() - static_cast<std::ptrdiff_t>(max_runs / 2));
   if (!expected_.empty()) expected_.clear();
 }
 
 void RunPredictor::find_period() {
   period_ = 0;
+  if (count_of(current_) == 0) return;
   std::size_t longest = 0, most = 0;
   std::vector<std::size_t> places;  // that follow the longest end, the latest first
   for (std::size_t i = runs_.size(); i-- > 0;) {

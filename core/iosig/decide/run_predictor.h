@@ -7,6 +7,8 @@
 // and is known when its outermost loop has come round once.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <deque>
 
 #include "iosig/decide/predictor.h"
@@ -29,12 +31,19 @@ class RunPredictor : public ReadPredictor {
     [[nodiscard]] bool has_step_of(const Run& other) const { return step == other.step && length == other.length; }
     bool operator==(const Run& other) const = default;
   };
+  /// The number of runs with a step's hash: most steps of irregular reads are new, and need no search.
+  [[nodiscard]] std::uint16_t& count_of(const Run& run) {
+    const std::uint64_t mixed =
+        (static_cast<std::uint64_t>(run.step) ^ static_cast<std::uint64_t>(run.length) << 32) * 0x9e3779b97f4a7c15U;
+    return counts_[mixed >> 51];
+  }
   void begin_run(const Run& run);
   void find_period();
   /// The run that is expected in place `n`, which is `runs_.size()` (the one that goes on) or later.
   [[nodiscard]] const Run& expected_run(std::size_t n) const;
 
   std::deque<Run> runs_;  ///< that have ended
+  std::array<std::uint16_t, 8192> counts_{};
   Run current_;
   std::size_t period_ = 0;  ///< in runs; 0: unknown
   std::optional<FileRead> last_;

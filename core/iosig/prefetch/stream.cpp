@@ -136,6 +136,7 @@ void Stream::judge() {
   constexpr double min_confidence = 0.6;
   constexpr std::uint32_t min_right = 4;  ///< in a row: enough to begin, long before the confidence has grown
   const std::string_view before = why_;
+  if (!before.empty() && cached_.is_above(0.9) && quick_.is_below(0.5)) cached_ = {};  // its reads have become slow
   if (sequential_.is_above(0.8))
     why_ = "sequential: the kernel's readahead serves it";
   else if (quick_.is_above(0.9) || cached_.is_above(0.9))

@@ -38,6 +38,7 @@ class RecentShare {
     share_ += ((holds ? 1 : 0) - share_) / count_;
   }
   [[nodiscard]] bool is_above(double limit) const { return count_ >= 3 && share_ > limit; }
+  [[nodiscard]] bool is_below(double limit) const { return count_ >= 3 && share_ < limit; }
 
  private:
   double share_ = 0;

@@ -32,13 +32,19 @@ BUSY_SHARE = 0.5  # of the processors
 LIFE = 'mttf = "10y"\nber = 1e-6\nsector_bits = 512\necc_bits = 2\n'
 
 
-def workloads_command() -> str:
-    """The program bench/workloads: beside the command, else in the checkout, where tools/install-python builds it."""
+def built_program(name: str) -> str:
+    """A program that is not installed: beside the command, else in the checkout, where tools/install-python builds
+    it."""
     places = [Path(iosig_command()).resolve().parent, CHECKOUT / "build" / "bin"]
-    found = next((place / "workloads" for place in places if (place / "workloads").exists()), None)
+    found = next((place / name for place in places if (place / name).exists()), None)
     if found is None:
-        raise OSError(f"{places[-1]}/workloads: not built; run make python")
+        raise OSError(f"{places[-1]}/{name}: not built; run make python")
     return str(found)
+
+
+def workloads_command() -> str:
+    """The program bench/workloads."""
+    return built_program("workloads")
 
 
 def ended(
