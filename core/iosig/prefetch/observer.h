@@ -36,7 +36,7 @@ struct Settings {
 
 class Observer {
  public:
-  static constexpr unsigned max_fds = 1U << 16;
+  static constexpr unsigned max_fds = 1U << 14;  ///< clang initializes no more at compile time
   static constexpr std::int64_t at_file_offset = -1, unknown_length = -1;
 
   /// What is known of a descriptor.

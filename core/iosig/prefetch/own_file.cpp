@@ -1,6 +1,7 @@
 #include "iosig/prefetch/own_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/close_range.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

@@ -1,5 +1,7 @@
 #include "iosig/prefetch/report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
