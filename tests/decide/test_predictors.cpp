@@ -149,6 +149,24 @@ TEST_CASE("predictors: stray reads between those of a nest, and gaps, cost few p
   CHECK(missed(with_gaps) <= 8.0 * static_cast<double>(gaps));
 }
 
+TEST_CASE("predictors: at the ends of what a file can be, nothing is expected beyond them") {
+  constexpr std::int64_t last = INT64_MAX;
+  const std::vector<Reads> sequences = {{{0, 1}, {last / 4, 1}, {last / 2, 1}, {last / 4 * 3, 1}, {last - 1, 1}},
+                                        {{last - 4, 1}, {last - 3, 1}, {last - 2, 1}, {last - 1, 1}, {last, 0}},
+                                        {{300, 10}, {200, 10}, {100, 10}, {0, 10}},
+                                        {{0, last}, {0, last}, {0, last}, {0, last}}};
+  for (const Reads& reads : sequences)
+    for (const auto& make : {pattern_predictor, +[] { return paper_predictor(); }}) {
+      const auto predictor = make();
+      for (int turn = 0; turn < 20; ++turn)
+        for (const FileRead& read : reads) {
+          (void)predictor->observe(read);
+          for (const std::size_t ahead : {1U, 2U, 40U})
+            if (const auto next = predictor->expected(ahead)) CHECK(next->length >= 0);
+        }
+    }
+}
+
 TEST_CASE("predictors: a remembered order is followed, and found again after a gap or from its start") {
   const Reads order = random_reads(3000, 5);
   CHECK(score_of(*remembered_predictor(shared(order)), order, 2).right == order.size() - 2);

@@ -9,7 +9,7 @@
 namespace iosig {
 namespace {
 
-constexpr double ageing = 1.0 / 16;
+constexpr double block_ageing = 1.0 / 16;
 
 class MarkovPredictor final : public ReadPredictor {
  public:
@@ -42,7 +42,7 @@ class MarkovPredictor final : public ReadPredictor {
       last_ = block;
       if (queue_.empty() && block < end) extend(1);
     }
-    confidence_ += ((is_right ? 1 : 0) - confidence_) * ageing;
+    confidence_ += ((is_right ? 1 : 0) - confidence_) * block_ageing;
     return is_right || !was_told;
   }
 

@@ -82,7 +82,11 @@ Elements following(const Elements& elements, std::size_t wanted, int level) {
       known = last.size();
       has_begun = true;
     }
-    for (std::size_t n = known; n < shape.size(); ++n) made.push_back({unit.offset + shape[n].offset, shape[n].length});
+    for (std::size_t n = known; n < shape.size(); ++n) {
+      FileRead next{0, shape[n].length};
+      if (__builtin_add_overflow(unit.offset, shape[n].offset, &next.offset)) return made;
+      made.push_back(next);
+    }
     if (made.size() >= wanted) break;
   }
   return made.empty() ? going_on(pattern, wanted) : made;

@@ -11,7 +11,7 @@
 namespace iosig {
 namespace {
 
-constexpr double ageing = 1.0 / 32;
+constexpr double source_ageing = 1.0 / 32;
 constexpr std::uint64_t max_described = 1 << 16;  ///< reads after which a detector without a nest begins anew
 
 class PatternPredictor final : public QueuedPredictor {
@@ -27,8 +27,8 @@ class PatternPredictor final : public QueuedPredictor {
     detector_.emplace(options);
   }
   void learn(FileRead read) override {
-    nest_share_ += ((nest_next_ == read ? 1 : 0) - nest_share_) * ageing;
-    runs_share_ += ((runs_next_ == read ? 1 : 0) - runs_share_) * ageing;
+    nest_share_ += ((nest_next_ == read ? 1 : 0) - nest_share_) * source_ageing;
+    runs_share_ += ((runs_next_ == read ? 1 : 0) - runs_share_) * source_ageing;
     if (detector_->count() >= max_described && detector_->confidence() == 0) begin_anew();
     detector_->push(std::array{read.offset, read.length});
     (void)runs_.observe(read);

@@ -5,7 +5,7 @@
 namespace iosig {
 namespace {
 
-constexpr double ageing = 1.0 / 16, stray_ageing = 1.0 / 64;
+constexpr double read_ageing = 1.0 / 16, stray_ageing = 1.0 / 64;
 constexpr double enough_confidence = 0.5;  ///< to tell what is expected after an unexpected read
 constexpr double high_confidence = 0.75;   ///< to take an unexpected read for a stray one
 constexpr double few_strays = 0.01;        ///< share of the reads; more are part of the pattern
@@ -19,7 +19,7 @@ bool QueuedPredictor::observe(FileRead read) {
   const bool was_told = !queue_.empty();
   const bool is_next = was_told && queue_.front() == read;
   const double before = confidence_;
-  confidence_ += ((is_next ? 1 : 0) - confidence_) * ageing;
+  confidence_ += ((is_next ? 1 : 0) - confidence_) * read_ageing;
   right_in_row_ = is_next ? right_in_row_ + 1 : 0;
   stray_share_ -= stray_share_ * stray_ageing;
   if (is_next) {

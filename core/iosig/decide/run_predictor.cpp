@@ -103,8 +103,10 @@ std::optional<FileRead> RunPredictor::expected(std::size_t ahead) {
       }
       run = &expected_run(far_run_);
     }
+    FileRead next{0, run->length};
+    if (__builtin_add_overflow(from.offset, run->step, &next.offset) || next.offset < 0) return std::nullopt;
     ++far_count_;
-    expected_.push_back({from.offset + run->step, run->length});
+    expected_.push_back(next);
   }
   return expected_[ahead - 1];
 }

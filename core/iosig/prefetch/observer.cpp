@@ -101,6 +101,8 @@ Observer::Reading Observer::begin_observed(Slot& slot, int fd, std::int64_t offs
 }
 
 void Observer::tell(Reading& reading, std::int64_t length) {
+  constexpr std::int64_t max_length = 0x7ffff000;  // of one read(2) in Linux
+  length = std::min(length, max_length);
   ThisThread& thread = this_thread;
   if (thread.number == 0) thread.number = last_thread.fetch_add(1, std::memory_order_relaxed) + 1;
   reading.is_told = true;

@@ -53,7 +53,7 @@ void Stream::take_times(const ReadEvent& event) {
 
 void Stream::observe(const ReadEvent& event, bool is_newest) {
   const FileRead read{event.offset, event.length};
-  if (read.length <= 0 || read.offset < 0) return;
+  if (read.length <= 0 || read.offset < 0 || read.offset > INT64_MAX - read.length) return;
   ++counts_.reads;
   counts_.read_bytes += static_cast<std::uint64_t>(read.length);
   ++observed_;
@@ -163,7 +163,7 @@ void Stream::refill() {
   const std::size_t depth = wanted_depth();
   while (ahead_.size() < depth) {
     const auto next = predictor_->expected(ahead_.size() + 1);
-    if (!next || next->offset < 0 || next->length <= 0) return;
+    if (!next || next->offset < 0 || next->length <= 0 || next->offset > INT64_MAX - next->length) return;
     Ahead added{*next, {}};
     const std::int64_t end = std::min(next->offset + next->length, file_size_);
     const bool is_covered = !ahead_.empty() && is_within(*next, ahead_.back().read);
