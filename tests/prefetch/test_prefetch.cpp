@@ -53,13 +53,17 @@ constexpr std::int64_t page = 4096;
 /// Never freed, as in a program: its planner's threads may run until the end.
 Observer& new_observer(std::int64_t max_bytes = 64 << 20) {
   // No read counts as quick: how fast this machine's disk is decides nothing.
-  auto* const settings =
-      new Settings{.make_predictor = [](const std::string&) { return std::make_unique<EvenPredictor>(); },
-                   .max_bytes = max_bytes,
-                   .quick_ns = 0};
-  auto* const made = new Observer;
-  made->start(*settings);
-  return *made;
+  struct Kept {
+    Settings settings;
+    Observer observer;
+  };
+  static auto* const all = new std::vector<Kept*>;  // so that no leak is reported
+  Kept* const made = all->emplace_back(new Kept);
+  made->settings = {.make_predictor = [](const std::string&) { return std::make_unique<EvenPredictor>(); },
+                    .max_bytes = max_bytes,
+                    .quick_ns = 0};
+  made->observer.start(made->settings);
+  return made->observer;
 }
 
 struct TestFile {
