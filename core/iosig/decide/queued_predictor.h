@@ -21,13 +21,14 @@ class QueuedPredictor : public ReadPredictor {
 
  protected:
   using Queue = std::deque<FileRead>;
+
+ private:
   /// Takes the next read of the stream.
   virtual void learn(FileRead read) = 0;
   /// Appends reads to those that are expected, `wanted` in all if it knows so many. They all follow the last read that
   /// was learned.
   virtual void extend(Queue& expected, std::size_t wanted) = 0;
 
- private:
   Queue queue_;
   std::optional<FileRead> stray_;
   double confidence_ = 0.6, stray_share_ = 0;

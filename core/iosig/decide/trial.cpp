@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t moments = 8;          ///< of a window
 constexpr std::size_t few_requests = 4096;  ///< with which all layouts are tried
-constexpr std::size_t finalists = 4, max_windows = 16;
+constexpr std::size_t finalists = 4, max_tried_windows = 16;
 constexpr double noise = 0.02;  ///< of a trial
 constexpr std::uint64_t least_stripe = 4 * KiB, largest_stripe = MiB, unit_bytes = 512;
 
@@ -52,7 +52,7 @@ Result<double> seconds_of(const WholeLayout& layout, std::span<const std::uint64
   std::vector<std::size_t> used;
   for (std::size_t n = 0; n < windows.size(); ++n)
     if (!windows[n].requests.empty()) used.push_back(n);
-  const std::size_t tried = std::min(used.size(), max_windows);
+  const std::size_t tried = std::min(used.size(), max_tried_windows);
   double seconds = 0;
   for (std::size_t n = 0; n < tried; ++n) {
     const std::size_t window = used[n * used.size() / tried];
