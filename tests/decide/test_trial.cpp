@@ -121,6 +121,18 @@ TEST_CASE("trial: requests of all processes for the same bytes at the same time 
   CHECK(simulated_s(tried.plan, requests.front()) < 0.9 * simulated_s(spread.plan, requests.front()));
 }
 
+TEST_CASE("trial: regions that are too long to simulate are planned by the cost model") {
+  PlanCollector collector;
+  REQUIRE(collector.add("/a", {0, 1, false, 0, 0}));
+  REQUIRE(collector.add("/a", {(std::uint64_t{1} << 63U) - 9, 8, false, 0, 1}));
+  PlanInput input = collector.finish({.region_bytes = std::uint64_t{1} << 60U}).value();
+  input.moments = {requests_at_moments(collector.requests_of(input).front())};
+  const DescribedServers servers{unlike_servers(GiB, 2), {std::vector<std::string>(12), std::vector<std::string>(4)}};
+  const TriedPlan plan = make_plan(input, servers, {}).value();
+  CHECK(!plan.trial);
+  CHECK(checked(plan.plan).has_value());
+}
+
 TEST_CASE("trial: a layout in place is not given up for an even one, and no request means no trial of layouts") {
   PlanCollector collector = sweep(4, 16 * MiB);
   PlanInput input = collector.finish({}).value();

@@ -231,6 +231,8 @@ Result<TriedPlan> our_plan(const PlanInput& input, const DescribedServers& descr
   if (input.current.empty()) even = even_layouts(lengths, servers, usual_length(input.moments));
   for (const Stripes& stripes : even) layouts.push_back({{std::vector(lengths.size(), stripes)}});
   const auto trial = best_by_trial(layouts, lengths, servers, input.moments);
+  if (!trial && trial.error().kind == ErrorKind::infeasible)  // too long to simulate
+    return TriedPlan{std::move(plans.front().second), {}};
   if (!trial) return pass_on(trial.error());
   PlanTrial told{Chosen::even, layouts.size(), trial->seconds, trial->first_s};
   if (trial->best >= plans.size())
