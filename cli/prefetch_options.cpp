@@ -1,9 +1,12 @@
 #include "prefetch_options.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <utility>
 
+#include "iosig/base/files.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/prefetch/predictors.h"
@@ -39,8 +42,13 @@ Result<PrefetchOptions> checked(const PrefetchOptions& options) {
     if (*bytes == 0) return fail(ErrorKind::usage, "--prefetch-memory 0: expected a size above 0, e.g. 64MiB");
     found.memory = std::to_string(*bytes);
   }
-  if (!options.report.empty() && options.report != "-")
-    found.report = std::filesystem::absolute(options.report).lexically_normal().string();
+  if (options.report.empty() || options.report == "-") return found;
+  // Programs append to it when they end: then it is too late to say that they cannot.
+  const std::filesystem::path report = std::filesystem::absolute(options.report).lexically_normal();
+  const bool is_there = ::access(report.c_str(), F_OK) == 0;
+  if (::access(is_there ? report.c_str() : report.parent_path().c_str(), W_OK) != 0)
+    return system_failure("write", "--prefetch-report " + printable(options.report));
+  found.report = report.string();
   return found;
 }
 

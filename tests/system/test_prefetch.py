@@ -77,6 +77,8 @@ def test_a_prefetched_program_has_the_same_results_and_descriptors(iosig: Iosig,
 def test_options_of_prefetching(iosig: Iosig) -> None:
     shown = iosig("run", "--prefetch", "--prefetch-memory", "1MB", "--dry-run", "--", "true").stdout
     assert "IOSIG_PREFETCH='pattern' IOSIG_PREFETCH_BYTES='1048576' true" in shown
+    refused = iosig("run", "--prefetch", "--prefetch-report", "/nowhere/report", "--", "true", check=4).stderr
+    assert "'--prefetch-report /nowhere/report': No such file or directory" in refused
     assert "IOSIG_PREFETCH='none'" in iosig("run", "--prefetch=none", "--dry-run", "--", "true").stdout
     assert "expected one of pattern" in iosig("run", "--prefetch=oracle", "--", "ls", check=2).stderr
     assert "needs --prefetch" in iosig("run", "--prefetch-report", "-", "--", "true", check=2).stderr
