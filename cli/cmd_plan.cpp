@@ -33,7 +33,7 @@ constexpr std::uint64_t max_plan_bytes = std::uint64_t{4} << 30U;
 struct PlanArguments {
   PlanSource source;
   std::string show, storage, output, map, current;
-  std::string algorithm = "ours", regions = "fixed", contention = "auto";
+  std::string algorithm = "ours", regions = "fixed", windows = "fixed", contention = "auto";
   std::string region_size = "64MB", window = "10min", application;
   std::optional<std::uint32_t> processes, processes_per_node;
   std::uint32_t horizon = 1;
@@ -74,7 +74,7 @@ Result<PlanGranularity> granularity_of(const PlanArguments& options) {
   if (!(*window_s > 0)) return fail(ErrorKind::usage, "--window {}: expected a time above 0", options.window);
   if (*region_bytes == 0)
     return fail(ErrorKind::usage, "--region-size {}: expected a size above 0", options.region_size);
-  return PlanGranularity{*window_s, *region_bytes, options.regions == "adaptive"};
+  return PlanGranularity{*window_s, *region_bytes, options.regions == "adaptive", options.windows == "adaptive"};
 }
 
 Result<Plan> stored_plan(const std::string& file) {
@@ -265,6 +265,10 @@ void add_plan(Verb app, Action& action) {
       .excludes(show);
   verb.add_option("--window", options->window, "span of time that is planned together")
       .type_name("TIME")
+      .shows_default()
+      .excludes(show);
+  verb.add_option("--windows", options->windows, "adaptive: neighbours that use the regions alike become one")
+      .check(one_of({"fixed", "adaptive"}))
       .shows_default()
       .excludes(show);
   verb.add_option("--contention", options->contention,

@@ -1,6 +1,8 @@
 // Plans from requests: windows, regions, and what the two algorithms make of them.
 #include <doctest/doctest.h>
 
+#include <random>
+
 #include "iosig/base/units.h"
 #include "iosig/decide/plan.h"
 #include "iosig/decide/plan_current.h"
@@ -146,6 +148,23 @@ TEST_CASE("plan: windows of any length follow each other without overlap, so the
     for (const PlannedWindow& each : plan.windows) requests += iosig::requests_of(each);
     CHECK(requests == 30);
   }
+}
+
+TEST_CASE("plan input: windows that use the regions alike are joined, and no request is lost") {
+  PlanCollector collector;
+  std::mt19937_64 random(1);
+  for (int n = 0; n < 6000; ++n) {  // a hundred minutes; another region is hot in the last forty
+    const std::uint64_t hot = n < 3600 ? 2 : 9;
+    const std::uint64_t region = random() % 10 < 6 ? hot : random() % 12;
+    REQUIRE(collector.add("/a", {region * 16 * MiB, 4096, false, static_cast<double>(n)}));
+  }
+  const PlanInput input = collector.finish({.window_s = 60, .region_bytes = 16 * MiB, .joins_windows = true}).value();
+  REQUIRE(input.windows.size() == 2);
+  CHECK(input.windows[0].end_s == 3600);
+  CHECK(input.windows[1].start_s == 3600);
+  CHECK(requests_of(input.windows[0].regions) == 3600);
+  CHECK(requests_of(input.windows[1].regions) == 2400);
+  CHECK(collector.requests_of(input)[1].size() == 2400);
 }
 
 TEST_CASE("plan input: a thousand million accesses of a pattern are counted by its loops") {

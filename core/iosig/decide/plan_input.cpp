@@ -6,6 +6,7 @@
 
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
+#include "iosig/decide/adaptive_windows.h"
 #include "iosig/decide/plan_current.h"
 
 namespace iosig {
@@ -85,6 +86,29 @@ std::size_t window_at(const PlanInput& input, double start_s) {
   return std::min(static_cast<std::size_t>(after - input.windows.begin()), input.windows.size() - 1);
 }
 
+/// Replaces windows that use the regions alike by one. `bounds`: of each file's regions.
+void join_windows(const std::map<std::string, std::vector<Request>, std::less<>>& files,
+                  std::span<const RegionBounds> bounds, PlanInput& input) {
+  std::vector<std::vector<std::uint64_t>> counts(input.windows.size(),
+                                                 std::vector<std::uint64_t>(input.regions.size()));
+  std::size_t file = 0, first_region = 0;
+  for (const auto& [path, requests] : files) {
+    const std::vector<std::uint64_t>& ends = bounds[file++].ends;
+    for (const Request& each : requests) {
+      const auto region = std::ranges::upper_bound(ends, each.offset) - ends.begin();
+      ++counts[window_at(input, each.start_s)][first_region + static_cast<std::size_t>(region)];
+    }
+    first_region += ends.size();
+  }
+  std::vector<PlanInput::Window> joined;
+  std::size_t begin = 0;
+  for (const std::size_t last : joined_windows(counts)) {
+    joined.push_back({input.windows[begin].start_s, input.windows[last].end_s, {}});
+    begin = last + 1;
+  }
+  input.windows = std::move(joined);
+}
+
 /// Returns the ends of ranges that double, up to the largest file.
 RegionBounds doubling_ranges() {
   RegionBounds bounds;
@@ -136,6 +160,7 @@ Result<PlanInput> PlanCollector::finish(const PlanGranularity& granularity) {
   const auto start_of = [&](std::size_t n) { return first_s + static_cast<double>(n) * granularity.window_s; };
   for (std::size_t n = 0; n < static_cast<std::size_t>(windows); ++n)
     input.windows.push_back({start_of(n), start_of(n + 1), {}});
+  if (granularity.joins_windows) join_windows(files_, bounds, input);
   std::uint32_t file = 0;
   for (const auto& [path, requests] : files_) {
     if (auto added = add_regions(requests, bounds[file], file, input.windows); !added) return pass_on(added.error());

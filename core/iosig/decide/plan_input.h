@@ -23,6 +23,7 @@ struct PlanGranularity {
   double window_s = default_window_s;  ///< > 0
   std::uint64_t region_bytes = default_region_bytes;
   bool is_adaptive = false;       ///< regions are cut where the hotness changes, `region_bytes` at most
+  bool joins_windows = false;     ///< that use the regions alike (decide/adaptive_windows)
   const Plan* current = nullptr;  ///< its files keep their regions (decide/plan_current)
 };
 
