@@ -166,6 +166,58 @@ std::vector<std::string_view> greatest_files(const Summary& summary) {
   return paths;
 }
 
+/// What is known of files without single calls, as far as it is selected; those with the most bytes first.
+std::vector<const trace::FileCounters*> counted_files(const Trace& opened, const InfoArguments& options) {
+  std::vector<const trace::FileCounters*> found;
+  for (const trace::FileCounters& each : opened.counters()) {
+    const bool is_layer = options.layer.empty() || options.layer == "all" ||
+                          options.layer == trace::layer_names[static_cast<std::size_t>(each.layer)];
+    if (is_layer && (options.files.empty() || trace::matches_file(options.files, each.path))) found.push_back(&each);
+  }
+  std::ranges::stable_sort(found, std::ranges::greater{},
+                           [](const trace::FileCounters* each) { return each->reads.bytes + each->writes.bytes; });
+  return found;
+}
+
+ordered_json counters_json(std::span<const trace::FileCounters* const> counted) {
+  const auto way = [](const trace::WayCounters& counters) -> ordered_json {
+    return {{"calls", counters.calls},
+            {"bytes", counters.bytes},
+            {"consecutive", counters.consecutive},
+            {"forward", counters.forward}};
+  };
+  ordered_json files = ordered_json::array();
+  for (const trace::FileCounters* each : counted)
+    files.push_back({{"path", each->path},
+                     {"layer", trace::layer_names[static_cast<std::size_t>(each->layer)]},
+                     {"rank", each->rank ? ordered_json(*each->rank) : ordered_json(nullptr)},
+                     {"processes", each->processes},
+                     {"reads", way(each->reads)},
+                     {"writes", way(each->writes)},
+                     {"syncs", each->syncs},
+                     {"mapped", each->mapped},
+                     {"end", each->end}});
+  return files;
+}
+
+void show_counters(std::span<const trace::FileCounters* const> counted, const Console& console) {
+  if (counted.empty()) return;
+  console.say("");
+  console.say("counters, without single calls:");
+  const auto cell = [](std::uint64_t number) { return number > 0 ? fmt::format("{}", number) : std::string(); };
+  const auto bytes = [](std::uint64_t number) {
+    return number > 0 ? about_bytes(static_cast<double>(number)) : std::string();
+  };
+  Table table({"FILE", "LAYER", "RANK", "READS", "READ", "WRITES", "WRITTEN", "SYNCS"});
+  for (const trace::FileCounters* each : counted.first(std::min(shown_files, counted.size())))
+    table.add({printable(each->path), std::string(trace::layer_names[static_cast<std::size_t>(each->layer)]),
+               each->rank ? fmt::format("{}", *each->rank) : "all", cell(each->reads.calls), bytes(each->reads.bytes),
+               cell(each->writes.calls), bytes(each->writes.bytes), cell(each->syncs)});
+  console.say(table);
+  if (counted.size() > shown_files)
+    console.say(fmt::format("and {} more; --json has all", counted.size() - shown_files));
+}
+
 ordered_json part_json(const trace::Part& part) {
   ordered_json shown{{"part", part.name},
                      {"pid", part.header.pid},
@@ -176,7 +228,8 @@ ordered_json part_json(const trace::Part& part) {
   return shown;
 }
 
-void show_json(const Trace& opened, const Summary& summary, const Console& console) {
+void show_json(const Trace& opened, const Summary& summary, std::span<const trace::FileCounters* const> counted,
+               const Console& console) {
   ordered_json layers = ordered_json::object(), calls = ordered_json::object();
   for (std::size_t n = 0; n < summary.layers.size(); ++n)
     layers[std::string(trace::layer_names[n])] = totals_json(summary.layers[n]);
@@ -232,6 +285,7 @@ void show_json(const Trace& opened, const Summary& summary, const Console& conso
                                  {"processes", std::move(processes)},
                                  {"file_count", summary.files.size()},
                                  {"files", std::move(files)},
+                                 {"counters", counters_json(counted)},
                                  {"parts", std::move(parts)}});
 }
 
@@ -246,7 +300,8 @@ std::vector<std::string> totals_row(std::string name, const CallTotals& totals) 
           about_seconds(seconds(totals.exclusive_ns))};
 }
 
-void show_text(const Trace& opened, const Summary& summary, const Console& console) {
+void show_text(const Trace& opened, const Summary& summary, std::span<const trace::FileCounters* const> counted,
+               const Console& console) {
   const auto plural = [](std::uint64_t count, std::string_view what) {
     return fmt::format("{} {}{}", count, what, count == 1 ? "" : what.ends_with('s') ? "es" : "s");
   };
@@ -259,6 +314,7 @@ void show_text(const Trace& opened, const Summary& summary, const Console& conso
   show_sources(source_report(opened), console);
   if (calls == 0) {
     console.say("no call was recorded, or is selected");
+    show_counters(counted, console);
     console.say(not_seen_in(opened));
     return;
   }
@@ -315,6 +371,7 @@ void show_text(const Trace& opened, const Summary& summary, const Console& conso
     if (summary.files.size() > shown_files)
       console.say(fmt::format("and {} more", plural(summary.files.size() - shown_files, "file")));
   }
+  show_counters(counted, console);
   console.say("");
   console.say(not_seen_in(opened));
 }
@@ -328,10 +385,11 @@ int run_info(const InfoArguments& options, Console& console) {
   const auto summary = trace::summary_of(*opened, *selection);
   if (!summary) return console.fail(summary.error());
   note_faults(summary->faults, console);
+  const auto counted = counted_files(*opened, options);
   if (console.json)
-    show_json(*opened, *summary, console);
+    show_json(*opened, *summary, counted, console);
   else
-    show_text(*opened, *summary, console);
+    show_text(*opened, *summary, counted, console);
   return yes;
 }
 

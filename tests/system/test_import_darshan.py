@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -159,6 +160,13 @@ def test_counters_alone_tell_sizes_shares_order_and_alignment_and_nothing_else(t
     assert said.stdout == f"{tracing.trace}: 0 calls by 0 threads in 0 processes, on 0 paths\n" + (
         "counters alone, of files and processes: 4\n"
     )
+    shown = tracing.iosig("trace", "info", tracing.trace).stdout
+    assert re.search(r"^/data/a +posix +0 +10 +5 KB +300 +1.17 MB", shown, re.MULTILINE)
+    assert re.search(r"^/data/b +mpi-io +all +4 +3.91 KB", shown, re.MULTILINE)
+    [log_file] = json.loads(tracing.iosig("trace", "info", tracing.trace, "--files", "log", "--json").stdout)[
+        "counters"
+    ]
+    assert (log_file["layer"], log_file["rank"], log_file["writes"]["bytes"]) == ("stdio", 1, 800)
     told = tracing.iosig("infer", tracing.trace, "--json", "--all")
     assert "362 accesses have counters alone, without times and offsets" in told.stderr
     streams = {stream["glob"]: stream for stream in json.loads(told.stdout)["streams"]}
