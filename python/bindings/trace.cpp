@@ -247,6 +247,27 @@ nb::list processes_of(const Traces& of) {
   return listed;
 }
 
+nb::list counters_of(const Traces& of) {
+  nb::list listed;
+  for (std::size_t n = 0; n < of.traces.size(); ++n)
+    for (const trace::FileCounters& each : of.traces[n].counters()) {
+      nb::dict row;
+      row["trace"] = nb::str(printable(of.names[n]).c_str());
+      row["path"] = nb::str(printable(each.path).c_str());
+      row["layer"] = std::string(trace::layer_names[static_cast<std::size_t>(each.layer)]);
+      row["rank"] = each.rank;
+      row["processes"] = each.processes;
+      row["reads"] = each.reads.calls;
+      row["read_bytes"] = each.reads.bytes;
+      row["writes"] = each.writes.calls;
+      row["written_bytes"] = each.writes.bytes;
+      row["syncs"] = each.syncs;
+      row["end"] = each.end;
+      listed.append(row);
+    }
+  return listed;
+}
+
 std::vector<std::string> notes_on(Traces& of) {
   std::vector<std::string> notes;
   for (const Trace& each : of.traces)
@@ -304,6 +325,9 @@ void bind_trace(nb::module_& module) {
       .def_prop_ro(
           "processes", [](const OpenTraces& of) { return processes_of(*of.shared); },
           nb::sig("def processes(self) -> list[dict[str, typing.Any]]"))
+      .def_prop_ro(
+          "counters", [](const OpenTraces& of) { return counters_of(*of.shared); },
+          nb::sig("def counters(self) -> list[dict[str, typing.Any]]"))
       .def(
           "stream",
           [](const OpenTraces& of, const std::optional<std::size_t>& trace, const std::optional<std::string>& layer,

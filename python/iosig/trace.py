@@ -71,6 +71,14 @@ class Trace:
         """
         return pa.Table.from_pylist(self._core.processes, PROCESS_SCHEMA)
 
+    @property
+    def counters(self) -> pa.Table:
+        """Sums over the reads and writes of which the trace has no single calls (a Darshan log without DXT), a row for
+        each file, layer and process: `trace`, `path`, `layer`, `rank` (null: of all `processes`), `reads`,
+        `read_bytes`, `writes`, `written_bytes`, `syncs`, `end` (behind the last byte; 0: not known).
+        """
+        return pa.Table.from_pylist(self._core.counters, COUNTER_SCHEMA)
+
     def stream(
         self,
         *,
@@ -126,6 +134,23 @@ PROCESS_SCHEMA = pa.schema(
         ("program", pa.string()),
         ("directory", pa.string()),
         ("arguments", pa.list_(pa.string())),
+    ]
+)
+
+
+COUNTER_SCHEMA = pa.schema(
+    [
+        ("trace", pa.string()),
+        ("path", pa.string()),
+        ("layer", pa.string()),
+        ("rank", pa.int64()),
+        ("processes", pa.uint64()),
+        ("reads", pa.uint64()),
+        ("read_bytes", pa.uint64()),
+        ("writes", pa.uint64()),
+        ("written_bytes", pa.uint64()),
+        ("syncs", pa.uint64()),
+        ("end", pa.uint64()),
     ]
 )
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import iosig.trace
 from conftest import Iosig
 from darshan_logs import DarshanLog, Segment
 from tracing import Tracing
@@ -167,6 +168,10 @@ def test_counters_alone_tell_sizes_shares_order_and_alignment_and_nothing_else(t
         "counters"
     ]
     assert (log_file["layer"], log_file["rank"], log_file["writes"]["bytes"]) == ("stdio", 1, 800)
+    table = iosig.trace.open(tracing.trace).counters.to_pylist()
+    assert [(row["path"], row["layer"], row["rank"], row["written_bytes"]) for row in table if row["rank"] == 1] == [
+        ("/data/log", "stdio", 1, 800)
+    ]
     told = tracing.iosig("infer", tracing.trace, "--json", "--all")
     assert "362 accesses have counters alone, without times and offsets" in told.stderr
     streams = {stream["glob"]: stream for stream in json.loads(told.stdout)["streams"]}
