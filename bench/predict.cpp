@@ -1,4 +1,4 @@
-// What a predictor of reads costs for each read of a program: observe(), and the expected reads that the engine asks
+// Measures the cost of a predictor for each read of a program: observe(), and the expected reads that the engine asks
 // for.
 //
 //   build/bin/bench_predict [DEPTH]

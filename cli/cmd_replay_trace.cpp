@@ -464,7 +464,7 @@ void add_trace_replay_options(Verb verb, TraceReplayArguments& options) {
                   "read ahead: none (not even the kernel), kernel (default), pattern, paper; markov, remembered and "
                   "perfect know the trace, as if they had seen it in an earlier run")
       .type_name("PREDICTOR")
-      .check(one_of({"none", "kernel", "markov", "paper", "pattern", "remembered", "perfect"}));
+      .check(one_of({predictor_names.begin(), predictor_names.end()}));
   verb.add_flag("--drop-caches", options.drop_caches, "read the files that were made from the storage");
 }
 

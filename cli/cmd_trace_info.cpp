@@ -166,7 +166,7 @@ std::vector<std::string_view> greatest_files(const Summary& summary) {
   return paths;
 }
 
-/// What is known of files without single calls, as far as it is selected; those with the most bytes first.
+/// Returns the counters of selected files, those with the most bytes first.
 std::vector<const trace::FileCounters*> counted_files(const Trace& opened, const InfoArguments& options) {
   std::vector<const trace::FileCounters*> found;
   for (const trace::FileCounters& each : opened.counters()) {

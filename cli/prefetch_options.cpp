@@ -15,7 +15,7 @@ namespace iosig::cli {
 
 void add_prefetch_options(const Verb& verb, PrefetchOptions& options) {
   verb.add_flag_with_value(
-      "--prefetch", options.predictor, std::string(prefetch::predictor_names.front()),
+      "--prefetch", options.predictor, std::string(prefetch::offered_predictors.front()),
       "bring what is expected to be read next into memory; by pattern, by the paper's way (paper), or none");
   verb.add_option("--prefetch-memory", options.memory,
                   "limit of what is prefetched and not read yet, in each process (default 64MiB)")
@@ -33,9 +33,9 @@ Result<PrefetchOptions> checked(const PrefetchOptions& options) {
       if (!value->empty()) return fail(ErrorKind::usage, "{} needs --prefetch", name);
     return found;
   }
-  if (std::ranges::find(prefetch::predictor_names, options.predictor) == prefetch::predictor_names.end())
+  if (std::ranges::find(prefetch::offered_predictors, options.predictor) == prefetch::offered_predictors.end())
     return fail(ErrorKind::usage, "--prefetch={}: expected one of {}", printable(options.predictor),
-                fmt::join(prefetch::predictor_names, ", "));
+                fmt::join(prefetch::offered_predictors, ", "));
   if (!options.memory.empty()) {
     const auto bytes = parse_bytes(options.memory);
     if (!bytes) return fail(ErrorKind::usage, "--prefetch-memory: {}", bytes.error().message);

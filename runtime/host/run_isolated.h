@@ -2,15 +2,13 @@
 // cancellation state, errno and memory.
 #pragma once
 
-#include <cerrno>
 #include <memory>
+
+#include "iosig/base/errno_kept.h"
 
 namespace iosig::runtime {
 
-struct ErrnoKept {
-  const int before = errno;
-  ~ErrnoKept() { errno = before; }
-};
+using iosig::ErrnoKept;
 
 /// Runs `step(argument)` on a separate stack, because the thread's own may be tiny (a coroutine, a signal handler). All
 /// signals are blocked and cancellation is disabled meanwhile; memory comes from memory.h. Safe wherever the host may

@@ -53,7 +53,7 @@ class PatternPredictor final : public QueuedPredictor {
 
   std::optional<Detector> detector_;
   RunPredictor runs_;
-  // What each expects next, and the share of the last reads for which that was right.
+  // The read that each expects next, and the share of the last reads for which it was right.
   std::optional<FileRead> nest_next_, runs_next_;
   double nest_share_ = 0, runs_share_ = 0;
   std::vector<std::int64_t> vectors_;

@@ -1,5 +1,4 @@
-// Which reads of a file follow: the interface of all predictors, and what the prefetch engine (core/iosig/prefetch)
-// asks.
+// The interface of all predictors of reads, as the prefetch engine (core/iosig/prefetch) uses it.
 #pragma once
 
 #include <cstddef>

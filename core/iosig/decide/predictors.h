@@ -4,6 +4,8 @@
 // pattern, remembered. None is thread-safe.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,9 +23,19 @@ namespace iosig {
 /// none: reads are not prefetched, not even by the kernel. kernel: by its readahead alone.
 enum class PredictorKind : std::uint8_t { none, kernel, markov, paper, pattern, remembered, perfect };
 
-/// "none", "kernel", "markov", "paper", "pattern", "remembered", "perfect"; nothing for another name.
-[[nodiscard]] std::optional<PredictorKind> predictor_kind_of(std::string_view name);
-[[nodiscard]] std::string_view name_of(PredictorKind kind);
+/// By kind.
+inline constexpr std::array<std::string_view, 7> predictor_names = {"none",    "kernel",     "markov", "paper",
+                                                                    "pattern", "remembered", "perfect"};
+
+/// Returns nothing for another name.
+[[nodiscard]] constexpr std::optional<PredictorKind> predictor_kind_of(std::string_view name) {
+  for (std::size_t n = 0; n < predictor_names.size(); ++n)
+    if (predictor_names[n] == name) return static_cast<PredictorKind>(n);
+  return std::nullopt;
+}
+[[nodiscard]] constexpr std::string_view name_of(PredictorKind kind) {
+  return predictor_names[static_cast<std::size_t>(kind)];
+}
 
 /// Ours: the nest of loops that runs, and before its outer loops are known, the period of runs of equal steps. Takes
 /// 100 to 150 ns a read in loops, 250 ns where reads have no pattern (bench/predict.cpp). Memory: a few hundred KB.

@@ -1,4 +1,4 @@
-// What predictors of exact reads have in common: a queue of expected reads, and stray reads that disturb nothing.
+// The common part of predictors of exact reads: it keeps a queue of expected reads, and ignores stray reads.
 //
 // A single unexpected read between expected ones (another thread's) is not learned, as long as such reads are rare. Two
 // in a row are a new phase. Where the program leaves out expected reads, the predictor learns what it did, and the

@@ -1,4 +1,4 @@
-// What prefetching did for a stream, a file, or all of them.
+// Counts the reads and the prefetched bytes of a stream, of a file, or of all files.
 #pragma once
 
 #include <cstdint>

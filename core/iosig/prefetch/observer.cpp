@@ -6,10 +6,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <csignal>
 #include <ctime>
 
+#include "iosig/base/errno_kept.h"
 #include "iosig/prefetch/planner.h"
 #include "iosig/prefetch/requests.h"
 
@@ -19,12 +20,7 @@ namespace {
 constexpr std::int64_t slow_ns = 20'000;
 constexpr std::uint32_t reads_between_checks = 64, reads_of_left_out = 1024;
 
-struct ErrnoKept {
-  const int before = errno;
-  ~ErrnoKept() { errno = before; }
-};
-
-/// What this thread read last.
+/// The last read of this thread.
 struct ThisThread {
   std::uint32_t number, last_file;
   std::int64_t took_ns;

@@ -39,7 +39,7 @@ class Observer {
   static constexpr unsigned max_fds = 1U << 14;  ///< clang initializes no more at compile time
   static constexpr std::int64_t at_file_offset = -1, unknown_length = -1;
 
-  /// What is known of a descriptor.
+  /// The state of a descriptor.
   struct Slot {
     enum class Kind : std::uint8_t { unknown, seen, left_out, observed };
     std::atomic<Kind> kind{Kind::unknown};

@@ -188,7 +188,7 @@ class Planner {
     observer_.reported_ = true;
   }
 
-  /// What happens now and then: looks at the memory, and for files whose close was not seen.
+  /// Does the periodic work: limits the budget to the free memory, and finds files whose close was not seen.
   void tick() {
     constexpr std::int64_t memory_ns = 100'000'000, closed_ns = 1'000'000'000, least_room = 32 << 20;
     const std::int64_t now = clock_ns();

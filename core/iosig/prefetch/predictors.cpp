@@ -10,7 +10,7 @@ Result<PredictorMaker> predictor_maker(std::string_view name) {
   if (name == "paper") return PredictorMaker([](const std::string&) { return paper_predictor(); });
   if (name == "none") return PredictorMaker();
   return fail(ErrorKind::usage, "predictor '{}': expected one of {}", printable(name),
-              fmt::join(predictor_names, ", "));
+              fmt::join(offered_predictors, ", "));
 }
 
 }  // namespace iosig::prefetch

@@ -12,7 +12,8 @@
 
 namespace iosig::prefetch {
 
-inline constexpr std::array<std::string_view, 3> predictor_names = {"pattern", "paper", "none"};
+/// The default first; the others of decide/predictors.h need the reads of an earlier run.
+inline constexpr std::array<std::string_view, 3> offered_predictors = {"pattern", "paper", "none"};
 
 using PredictorMaker = std::function<std::unique_ptr<ReadPredictor>(const std::string& path)>;
 

@@ -1,4 +1,4 @@
-// What prefetching did, for the user: how many bytes of which files came in time, and why the others were left alone.
+// The report for the user: how many prefetched bytes of which files came in time, and why the others were left alone.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@
 
 namespace iosig::prefetch {
 
-/// What all streams share. Bytes are those that were requested and that the program has not read yet.
+/// The limits that all streams share. Bytes are those that were requested and that the program has not read yet.
 struct Budget {
   std::int64_t stream_bytes = 16 << 20;  ///< limit for each stream
   std::int64_t total_bytes = 64 << 20;   ///< limit for all

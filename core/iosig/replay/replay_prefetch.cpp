@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 
-#include <algorithm>
 #include <utility>
 
 namespace iosig {
@@ -23,8 +22,10 @@ ReplayPrefetch::ReplayPrefetch(PredictorKind kind, ReadsOfFiles coming) : kind_(
 std::unique_ptr<ReadPredictor> ReplayPrefetch::make(const std::string& path) const {
   if (kind_ == PredictorKind::pattern) return pattern_predictor();
   if (kind_ == PredictorKind::paper) return paper_predictor();
-  const auto is_file = [&](const auto& each) { return path.ends_with("/" + each.first); };
-  const auto file = std::ranges::find_if(coming_, is_file);
+  auto file = coming_.end();  // that with the longest name: 'a' ends the path of 'b/a', too
+  for (auto each = coming_.begin(); each != coming_.end(); ++each)
+    if (path.ends_with("/" + each->first) && (file == coming_.end() || each->first.size() > file->first.size()))
+      file = each;
   if (file == coming_.end()) return nullptr;
   if (kind_ == PredictorKind::markov)
     return markov_predictor(
