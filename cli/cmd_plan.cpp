@@ -85,6 +85,7 @@ Result<Plan> stored_plan(const std::string& file) {
 
 struct MadePlan {
   Plan plan;
+  std::optional<Plan> current;  ///< what is in place before it
   std::optional<PlanSimulation> simulation;
 };
 
@@ -140,7 +141,7 @@ Result<MadePlan> new_plan(const PlanArguments& options, const Console& console) 
   auto plan = make_plan(demand->input, *servers, how);
   if (!plan) return pass_on(plan.error());
   if (plan->trial) note_trial(*plan->trial, console);
-  MadePlan made{std::move(plan->plan), {}};
+  MadePlan made{std::move(plan->plan), std::move(current), {}};
   if (!options.source.keeps_requests) return made;
   auto simulation = simulate_plan(made.plan, *demand, how.contention.value_or(Contention::spread));
   if (!simulation) return pass_on(simulation.error());
@@ -148,11 +149,30 @@ Result<MadePlan> new_plan(const PlanArguments& options, const Console& console) 
   return made;
 }
 
-/// Writes the plan and the map, or says what it would write.
-Result<void> write(const Plan& plan, const PlanArguments& options, const Console& console) {
+/// Writes the placements of a plan, or with a current plan continues those that the map has; `dry_run`: only checks
+/// that this could be done.
+Result<void> write_map(const MadePlan& made, const std::string& file, bool dry_run) {
+  if (!made.current)
+    return dry_run ? Result<void>{} : regions::store_placements(file, regions::placements_of(made.plan));
+  const auto revise = [&](std::span<const regions::MappedPlacement> stored) {
+    return regions::continued_placements(made.plan, *made.current, stored);
+  };
+  if (!dry_run) return regions::revise_placements(file, revise);
+  const auto stored = regions::read_region_map(file);
+  if (!stored) return pass_on(stored.error());
+  if (const auto revised = revise(*stored); !revised)
+    return fail(revised.error().kind, "'{}': {}", printable(file), revised.error().message);
+  return {};
+}
+
+/// Writes the plan and the map, or says what it would write. A map that cannot be continued is refused first.
+Result<void> write(const MadePlan& made, const PlanArguments& options, const Console& console) {
+  const Plan& plan = made.plan;
   const auto say = [&](const std::string& file, const std::string& what) {
     console.note(fmt::format("{} '{}': {}", options.dry_run ? "would write" : "wrote", printable(file), what));
   };
+  if (!options.map.empty())
+    if (auto possible = write_map(made, options.map, true); !possible) return possible;
   if (!options.output.empty()) {
     const std::string text = plan_text(plan);
     if (!options.dry_run)
@@ -161,9 +181,10 @@ Result<void> write(const Plan& plan, const PlanArguments& options, const Console
   }
   if (options.map.empty()) return {};
   if (!options.dry_run)
-    if (auto stored = regions::store_placements(options.map, regions::placements_of(plan)); !stored) return stored;
+    if (auto written = write_map(made, options.map, false); !written) return written;
   say(options.map,
-      fmt::format("{} over {}", amount_of(plan.files.size(), "file"), amount_of(plan.windows.size(), "window")));
+      fmt::format("{} over {}{}", amount_of(plan.files.size(), "file"), amount_of(plan.windows.size(), "window"),
+                  made.current ? " after the earlier ones" : ""));
   return {};
 }
 
@@ -175,16 +196,13 @@ int run_plan(const PlanArguments& options, Console& console) {
   if (const auto sound = check_outputs(options); !sound) return console.fail(sound.error());
   if (!options.show.empty() && (options.source.keeps_requests || !options.current.empty()))
     return console.fail({ErrorKind::usage, "--simulate and --current need --trace: a plan does not keep the requests"});
-  if (!options.current.empty() && !options.map.empty())
-    return console.fail(
-        {ErrorKind::usage, "--map cannot continue a map: leave out --current, or write the plan with -o instead"});
   if (auto can = check_picture(options.plot, console.json); !can) return console.fail(can.error());
   const auto made = options.show.empty() ? new_plan(options, console) : stored_plan(options.show).map([](Plan&& plan) {
-    return MadePlan{std::move(plan), {}};
+    return MadePlan{std::move(plan), {}, {}};
   });
   if (!made) return console.fail(made.error());
   const Plan& plan = made->plan;
-  if (const auto written = write(plan, options, console); !written) return console.fail(written.error());
+  if (const auto written = write(*made, options, console); !written) return console.fail(written.error());
   if (!options.plot.picture.empty()) return draw_picture_file(options.plot, "plan", plan_text(plan), {}, console);
   if (console.json) {
     nlohmann::ordered_json document = plan_json(plan);

@@ -75,14 +75,62 @@ def test_a_plan_and_its_map_are_written_and_explained_again(iosig: Iosig, tmp_pa
     assert again["simulation"]["baseline"] == "current"
     before = document["windows"][1]["placements"]
     assert all(move["from"] == before[move["region"]]["stripe_bytes"] for move in again["windows"][0]["moves"])
-    refused = iosig("plan", "--trace", trace, "--storage", SERVERS, "--current", plan, "--map", table, check=2).stderr
-    assert "cannot continue a map" in refused
-
     plan.write_text(plan.read_text().replace('"sim"', '"sin"'))
     assert "checksum: does not agree" in iosig("plan", "--show", plan, check=3).stderr
     table.write_bytes(table.read_bytes()[:5000])
     refused = iosig("plan", "--trace", trace, "--storage", SERVERS, "--map", table, check=3).stderr
     assert str(table) in refused
+
+
+def windows_of(table: Path) -> list[dict[tuple[bytes, int], tuple[bytes, bytes]]]:
+    """Stripes and target of each region, by file and number, for each window of a region map."""
+    with sqlite3.connect(table) as database:
+        rows = database.execute(
+            "SELECT number, file, region.id & 0xffffffff, stripes, target "
+            "FROM region JOIN span ON span.id = region.id >> 32 JOIN placement ON placement.id = span.placement"
+        ).fetchall()
+    windows: list[dict[tuple[bytes, int], tuple[bytes, bytes]]] = [{} for _ in range(1 + max(row[0] for row in rows))]
+    for number, file, region, stripes, target in rows:
+        windows[number][file, region] = (stripes, target)
+    return windows
+
+
+def test_a_map_goes_on_where_the_current_plan_ends(iosig: Iosig, tmp_path: Path) -> None:
+    trace, first, second, table = (tmp_path / name for name in ("a.csv", "1.plan", "2.plan", "a.map"))
+    accesses(trace)
+    how = ["plan", "--trace", trace, "--storage", SERVERS, "--application", "sim"]
+    continued = [*how, "--current", first, "-o", second, "--map", table]
+    iosig(*how, "-o", first, "--map", table)
+    untouched = table.read_bytes()
+    with trace.open("a") as lines:  # another file comes into use
+        lines.writelines(line.replace("/data/field", "/data/new") for line in trace.read_text().splitlines(True)[1:])
+    assert "after the earlier ones" in iosig(*continued, "--dry-run").stderr
+    assert table.read_bytes() == untouched and not second.exists()
+
+    iosig(*continued)
+    windows, plan = windows_of(table), json.loads(second.read_text())
+    assert len(windows) == 4
+    for number, window in enumerate(plan["windows"]):
+        moved = {move["region"] for move in window["moves"]}
+        for n, region in enumerate(plan["regions"]):
+            key = (plan["files"][region["file"]]["path"].encode(), region["number"])
+            before, after = windows[1 + number].get(key), windows[2 + number][key]
+            is_moved = n in moved or before is None
+            assert (after == before) is not is_moved
+            if is_moved:
+                assert after[1] == b"r%d-w%d" % (key[1], 2 + number)
+
+    changed, untouched = second.read_bytes(), table.read_bytes()  # the map has left the first plan behind
+    refused = iosig(*continued, check=3).stderr
+    assert str(table) in refused and "than the current plan" in refused
+    assert table.read_bytes() == untouched and second.read_bytes() == changed
+    other = iosig(*continued, "--processes", "4", check=1).stderr
+    assert "'sim' with 4 processes" in other and "'sim' with 32 processes" in other
+    missing = [*continued[:-1], tmp_path / "none.map"]
+    assert "none.map" in iosig(*missing, check=4).stderr and not (tmp_path / "none.map").exists()
+    iosig("plan", "--show", first, "--map", tmp_path / "none.map")  # the plan has all that the map needs
+    iosig(*missing)
+    assert windows_of(tmp_path / "none.map") == windows
 
 
 def test_a_trace_and_its_csv_give_the_same_plan(iosig: Iosig, tmp_path: Path) -> None:

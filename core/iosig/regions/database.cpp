@@ -65,13 +65,13 @@ std::string_view Statement::text(int column) const {
   return bytes == nullptr ? std::string_view{} : std::string_view(static_cast<const char*>(bytes), std::size_t(size));
 }
 
-Result<Database> Database::open(const std::string& path, Access access) {
+Result<Database> Database::open(const std::string& path, IfMissing if_missing) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
     return fail(ErrorKind::system, "'{}': is no regular file; expected a region map, or a name that is free",
                 printable(path));
   sqlite3* handle = nullptr;
-  const int how = SQLITE_OPEN_READWRITE | (access == Access::write ? SQLITE_OPEN_CREATE : 0);
+  const int how = SQLITE_OPEN_READWRITE | (if_missing == IfMissing::create ? SQLITE_OPEN_CREATE : 0);
   const int code = ::sqlite3_open_v2(plain_path(path).c_str(), &handle, how | SQLITE_OPEN_NOMUTEX, nullptr);
   Database database(path, handle);
   if (handle == nullptr) return fail(ErrorKind::system, "'{}': no memory for SQLite", printable(path));

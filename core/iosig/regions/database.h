@@ -40,15 +40,16 @@ class Statement {
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };
 
-enum class Access { read, write };
+/// What to do if there is no such file.
+enum class IfMissing { fail, create };
 
 /// An open database file. Fails with `bad_input` if SQLite finds the file damaged or it is no database, `infeasible` if
 /// there is no space, otherwise `system`.
 class Database {
  public:
-  /// Access::write creates a missing file. Both roll back what an interrupted writer left, which needs a writable file.
+  /// Rolls back what an interrupted writer left, which needs a writable file.
   /// Another process that writes is waited for, up to 10 s.
-  [[nodiscard]] static Result<Database> open(const std::string& path, Access access);
+  [[nodiscard]] static Result<Database> open(const std::string& path, IfMissing if_missing);
 
   [[nodiscard]] Result<Statement> prepare(std::string_view sql) const;
   [[nodiscard]] Result<void> run(std::string_view sql) const;

@@ -13,11 +13,26 @@ namespace {
 
 /// Opens an existing map for reading and begins a transaction, which ends when the database is closed.
 Result<Database> opened_to_read(const std::string& path) {
-  auto database = Database::open(path, Access::read);
+  auto database = Database::open(path, IfMissing::fail);
   if (!database) return database;
   if (const auto begun = database->run("BEGIN"); !begun) return pass_on(begun.error());
   if (const auto checked = check_version(*database); !checked) return pass_on(checked.error());
   return database;
+}
+
+Result<std::vector<MappedPlacement>> read_placements(const Database& database,
+                                                     const std::vector<StoredPlacement>& index) {
+  std::vector<MappedPlacement> placements;
+  for (const StoredPlacement& stored : index) {
+    MappedPlacement& placement = placements.emplace_back(MappedPlacement{stored.key, stored.classes, {}});
+    for (const StoredWindow& window : stored.windows) {
+      auto regions = read_regions(database, stored, window);
+      if (!regions) return pass_on(regions.error());
+      placement.windows.push_back(*std::move(regions));
+    }
+  }
+  std::ranges::sort(placements, {}, &MappedPlacement::key);
+  return placements;
 }
 
 tl::unexpected<Error> no_placement(const std::string& path, const MapKey& key) {
@@ -27,8 +42,8 @@ tl::unexpected<Error> no_placement(const std::string& path, const MapKey& key) {
 /// The placements of a map that is open for writing. Each change ends with finish(); without it nothing has changed.
 class Writing {
  public:
-  static Result<Writing> begin(const std::string& path) {
-    auto database = Database::open(path, Access::write);
+  static Result<Writing> begin(const std::string& path, IfMissing if_missing) {
+    auto database = Database::open(path, if_missing);
     if (!database) return pass_on(database.error());
     Writing writing(std::move(*database));
     if (const auto ready = writing.prepare(); !ready) return pass_on(ready.error());
@@ -36,6 +51,7 @@ class Writing {
   }
 
   [[nodiscard]] const Database& database() const { return database_; }
+  [[nodiscard]] const std::vector<StoredPlacement>& placements() const { return placements_; }
   /// The pointer is valid until the next add().
   [[nodiscard]] StoredPlacement* find(const MapKey& key) {
     const auto known = place_of_.find(key);
@@ -109,6 +125,12 @@ Result<void> check_placement(const std::string& path, const MappedPlacement& pla
   return {};
 }
 
+Result<void> check_placements(const std::string& path, std::span<const MappedPlacement> placements) {
+  for (const MappedPlacement& placement : placements)
+    if (auto checked = check_placement(path, placement); !checked) return checked;
+  return {};
+}
+
 Result<void> store(Writing& writing, const MappedPlacement& placement) {
   StoredPlacement* stored = writing.find(placement.key);
   if (stored != nullptr)
@@ -124,6 +146,12 @@ Result<void> store(Writing& writing, const MappedPlacement& placement) {
   return insert_placement(writing.database(), *stored);
 }
 
+Result<void> store_all(Writing& writing, std::span<const MappedPlacement> placements) {
+  for (const MappedPlacement& placement : placements)
+    if (auto stored = store(writing, placement); !stored) return stored;
+  return writing.finish();
+}
+
 }  // namespace
 
 Result<std::vector<MappedPlacement>> read_region_map(const std::string& path) {
@@ -131,17 +159,7 @@ Result<std::vector<MappedPlacement>> read_region_map(const std::string& path) {
   if (!database) return pass_on(database.error());
   const auto index = read_index(*database);
   if (!index) return pass_on(index.error());
-  std::vector<MappedPlacement> placements;
-  for (const StoredPlacement& stored : *index) {
-    MappedPlacement& placement = placements.emplace_back(MappedPlacement{stored.key, stored.classes, {}});
-    for (const StoredWindow& window : stored.windows) {
-      auto regions = read_regions(*database, stored, window);
-      if (!regions) return pass_on(regions.error());
-      placement.windows.push_back(*std::move(regions));
-    }
-  }
-  std::ranges::sort(placements, {}, &MappedPlacement::key);
-  return placements;
+  return read_placements(*database, *index);
 }
 
 Result<MappedWindow> read_window(const std::string& path, const MapKey& key, std::uint32_t window) {
@@ -158,18 +176,26 @@ Result<MappedWindow> read_window(const std::string& path, const MapKey& key, std
 }
 
 Result<void> store_placements(const std::string& path, std::span<const MappedPlacement> placements) {
-  for (const MappedPlacement& placement : placements)
-    if (auto checked = check_placement(path, placement); !checked) return checked;
-  auto writing = Writing::begin(path);
+  if (auto checked = check_placements(path, placements); !checked) return checked;
+  auto writing = Writing::begin(path, IfMissing::create);
   if (!writing) return pass_on(writing.error());
-  for (const MappedPlacement& placement : placements)
-    if (auto stored = store(*writing, placement); !stored) return stored;
-  return writing->finish();
+  return store_all(*writing, placements);
+}
+
+Result<void> revise_placements(const std::string& path, const Revise& revise) {
+  auto writing = Writing::begin(path, IfMissing::fail);
+  if (!writing) return pass_on(writing.error());
+  const auto stored = read_placements(writing->database(), writing->placements());
+  if (!stored) return pass_on(stored.error());
+  const auto revised = revise(*stored);
+  if (!revised) return fail(revised.error().kind, "'{}': {}", printable(path), revised.error().message);
+  if (auto checked = check_placements(path, *revised); !checked) return checked;
+  return store_all(*writing, *revised);
 }
 
 Result<void> replace_window(const std::string& path, const MapKey& key, std::uint32_t window,
                             const MappedWindow& regions) {
-  auto writing = Writing::begin(path);
+  auto writing = Writing::begin(path, IfMissing::create);
   if (!writing) return pass_on(writing.error());
   StoredPlacement* const stored = writing->find(key);
   if (stored == nullptr) return no_placement(path, key);

@@ -8,6 +8,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,6 +70,12 @@ struct MappedPlacement {
 [[nodiscard]] inline Result<void> store_placement(const std::string& path, const MappedPlacement& placement) {
   return store_placements(path, {&placement, 1});
 }
+
+/// Returns the placements to store, made from all that are stored, by key.
+using Revise = std::function<Result<std::vector<MappedPlacement>>(std::span<const MappedPlacement>)>;
+/// As store_placements, with what `revise` returns; no other writer comes in between. Fails with `system` if there is
+/// no such file, and as `revise` does, with the map's name before its message.
+[[nodiscard]] Result<void> revise_placements(const std::string& path, const Revise& revise);
 
 /// As store_placement, for one window of a stored placement, as migrations need it. `window` may be one past the last.
 [[nodiscard]] Result<void> replace_window(const std::string& path, const MapKey& key, std::uint32_t window,
