@@ -166,15 +166,15 @@ Result<observe::DevicePowers> powers_of(const std::string& option) {
   return observe::DevicePowers((*applied)->storage);
 }
 
-/// Whether calls of several nodes are selected.
+/// Whether calls of several nodes are selected whose clocks are not aligned.
 bool has_several_nodes(const std::vector<Trace>& traces, const observe::Filter& filter) {
   const observe::Condition condition(filter);
-  const std::string* first = nullptr;
+  const std::uint64_t* first = nullptr;
   for (const Trace& each : traces)
     for (const auto& [key, process] : each.processes()) {
       if (!condition.is_process(process)) continue;
-      if (first != nullptr && *first != process.host) return true;
-      first = &process.host;
+      if (first != nullptr && *first != process.clock) return true;
+      first = &process.clock;
     }
   return false;
 }
@@ -184,7 +184,8 @@ void note_clocks(const Question& question, const Query& query, const Answer& ans
                  const Console& console) {
   if (answer.compares_clocks && (is(question, "throughput") || is(question, "concurrency") || is(question, "power"))) {
     console.note(
-        "calls of several nodes are compared by the nodes' clocks, which are not aligned: busy time, wall time and the "
+        "calls of several nodes are compared by the nodes' clocks, which could not be aligned: busy time, wall time "
+        "and the "
         "number in flight are as exact as these agree; --by node keeps the nodes apart");
     return;
   }
@@ -192,7 +193,8 @@ void note_clocks(const Question& question, const Query& query, const Answer& ans
                          query.filter.from_ns != 0 || query.filter.to_ns != INT64_MAX;
   if (has_times && has_several_nodes(traces, query.filter))
     console.note(
-        "calls of several nodes have the times of the nodes' clocks, which are not aligned: windows, --from, --to and "
+        "calls of several nodes have the times of the nodes' clocks, which could not be aligned: windows, --from, --to "
+        "and "
         "starts are as exact as these agree; --host NAME selects a node");
 }
 

@@ -218,6 +218,21 @@ void show_counters(std::span<const trace::FileCounters* const> counted, const Co
     console.say(fmt::format("and {} more; --json has all", counted.size() - shown_files));
 }
 
+constexpr std::string_view clock_states[] = {"reference", "alone", "contradictory", "close", "ahead"};
+
+ordered_json clocks_json(const Trace& opened) {
+  ordered_json clocks = ordered_json::array();
+  for (const auto& [name, found] : opened.host_clocks())
+    clocks.push_back({{"name", name},
+                      {"state", clock_states[static_cast<std::size_t>(found.state)]},
+                      {"ahead_ns", found.ahead_ns},
+                      {"at_least_ns", found.at_least_ns},
+                      {"at_most_ns", found.at_most_ns},
+                      {"calls", found.calls},
+                      {"agreeing", found.agreeing}});
+  return clocks;
+}
+
 ordered_json part_json(const trace::Part& part) {
   ordered_json shown{{"part", part.name},
                      {"pid", part.header.pid},
@@ -278,6 +293,7 @@ void show_json(const Trace& opened, const Summary& summary, std::span<const trac
                                  {"missing_parts", opened.missing_parts()},
                                  {"unrecorded_processes", opened.unrecorded_processes()},
                                  {"unrecorded_calls", opened.unrecorded_calls()},
+                                 {"clocks", clocks_json(opened)},
                                  {"packed_calls", summary.packed_calls},
                                  {"packed_bytes", summary.packed_bytes},
                                  {"layers", std::move(layers)},

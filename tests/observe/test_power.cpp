@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "iosig/base/crc32c.h"
+#include "iosig/base/text.h"
 #include "iosig/observe/query.h"
 #include "trace/part_maker.h"
 #include "trace/place.h"
@@ -67,6 +68,7 @@ PartHeader header_on(const char* host, std::uint64_t process, std::int32_t pid) 
   PartHeader header = header_of(process, pid);
   std::memset(header.host, 0, sizeof header.host);
   std::memcpy(header.host, host, std::strlen(host));
+  header.boot = fnv1a(host);
   header.checksum = crc32c({reinterpret_cast<const std::uint8_t*>(&header), offsetof(PartHeader, checksum)});
   return header;
 }

@@ -257,6 +257,7 @@ TEST_CASE("query: an answer says that it compares clocks of several nodes, unles
   const Place place;
   auto other = header_of(10, 43);
   std::memcpy(other.host, "node2", 5);
+  other.boot = 2;
   other.checksum = crc32c({reinterpret_cast<const std::uint8_t*>(&other), offsetof(trace::PartHeader, checksum)});
   place.put("a.part", part(header_of(9, 42), {timed(1, Call::pwrite, 0, 10)}, {}));
   place.put("b.part", part(other, {timed(1, Call::pwrite, 5, 15)}, {}));

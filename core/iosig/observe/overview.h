@@ -95,7 +95,7 @@ struct Overview {
   std::uint64_t without_offset = 0;  ///< transfers that cannot be plotted
   std::uint64_t unfinished = 0;      ///< calls without an end: they are in no figure of time
   std::uint64_t impossible_calls = 0;
-  bool compares_clocks = false;  ///< of several nodes
+  bool compares_clocks = false;  ///< of several nodes, which could not be aligned
   std::vector<Error> faults;     ///< blocks that could not be read
 };
 

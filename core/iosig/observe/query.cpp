@@ -165,7 +165,7 @@ class Run {
       ++row.unknown_calls;
       ++answer_.unknown_calls[uses_.why_unknown()];
     }
-    if (row.process->host != access.process->host) answer_.compares_clocks = true;
+    if (row.process->clock != access.process->clock) answer_.compares_clocks = true;
     if (query_.has_order) add_order(row, access, group);
     if (!has_ended(access)) {
       ++row.unfinished;

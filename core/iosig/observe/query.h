@@ -142,7 +142,7 @@ struct Answer {
   std::string first_impossible;
   std::map<std::string, std::uint64_t, std::less<>> unknown_calls;  ///< of unknown power: how many, by the reason
   bool is_coarse = false;                                           ///< percentiles are within 6.25 %
-  bool compares_clocks = false;  ///< some row has calls of several nodes, whose clocks may differ
+  bool compares_clocks = false;  ///< some row has calls of several nodes, whose clocks could not be aligned
 };
 
 /// More rows than these are refused, as they would not fit into memory.

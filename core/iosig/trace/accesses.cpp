@@ -23,7 +23,7 @@ bool Accesses::is_wanted(const Trace::Batch& batch) const {
   if (batch.block == Trace::loose_calls) return true;
   if (batch.block >= sound_blocks_[batch.part]) return false;
   const BlockPlace& block = trace_.parts_[batch.part].blocks[batch.block];
-  return (block.call_set & naming_calls) != 0 ||
+  return (block.call_set & selection_.naming_set) != 0 ||
          ((block.call_set & selection_.call_set) != 0 &&
           trace_.clocks_[batch.part].at(block.greatest_end) >= selection_.ended_since_ns);
 }

@@ -3,10 +3,74 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "iosig/base/text.h"
+#include "iosig/base/units.h"
 
 namespace iosig::trace {
+namespace {
+
+constexpr std::size_t max_named_clocks = 4;
+
+std::string quoted_names(const std::vector<const HostClock*>& clocks) {
+  std::string names;
+  for (std::size_t n = 0; n < std::min(clocks.size(), max_named_clocks); ++n)
+    names += fmt::format("{}'{}'", n == 0 ? "" : ", ", printable(clocks[n]->name));
+  if (clocks.size() > max_named_clocks) names += fmt::format(" and {} more", clocks.size() - max_named_clocks);
+  return names;
+}
+
+std::string difference_text(std::int64_t ns) { return about_seconds(1e-9 * static_cast<double>(std::abs(ns))); }
+
+std::string ahead_text(const ClockDifference& found, std::string_view reference) {
+  const auto bound = [&](std::int64_t ns) {
+    return fmt::format("{}{}", (ns < 0) == (found.ahead_ns < 0) || ns == 0 ? "" : "-", difference_text(ns));
+  };
+  const bool is_ahead = found.ahead_ns > 0;
+  return fmt::format(
+      "{} {} that of '{}' (between {} and {}, by {} collective MPI call{})", difference_text(found.ahead_ns),
+      is_ahead ? "ahead of" : "behind", reference, bound(is_ahead ? found.at_least_ns : found.at_most_ns),
+      bound(is_ahead ? found.at_most_ns : found.at_least_ns), found.agreeing, found.agreeing == 1 ? "" : "s");
+}
+
+void add_clock_notes(const Trace& trace, std::vector<std::string>& notes) {
+  const HostClock* reference = nullptr;
+  std::vector<const HostClock*> alone, ahead;
+  for (const HostClock& each : trace.host_clocks()) {
+    if (each.difference.state == ClockState::reference) reference = &each;
+    if (each.difference.state == ClockState::alone) alone.push_back(&each);
+    if (each.difference.state == ClockState::ahead) ahead.push_back(&each);
+  }
+  if (reference == nullptr) {
+    if (!alone.empty())
+      notes.push_back(
+          fmt::format("{} have no collective MPI call in common, by which their clocks could be aligned: "
+                      "times are compared as they are",
+                      quoted_names(alone)));
+    return;
+  }
+  const std::string name = printable(reference->name);
+  for (std::size_t n = 0; n < std::min(ahead.size(), max_named_clocks); ++n)
+    notes.push_back(fmt::format("the clock of '{}' was {}: its times are shifted by that", printable(ahead[n]->name),
+                                ahead_text(ahead[n]->difference, name)));
+  if (ahead.size() > max_named_clocks)
+    notes.push_back(fmt::format("the clocks of {} more hosts are aligned likewise: 'iosig trace info --json' has them",
+                                ahead.size() - max_named_clocks));
+  if (!alone.empty())
+    notes.push_back(
+        fmt::format("{} have no collective MPI call in common with '{}', by which clocks could be aligned: "
+                    "times are compared as they are",
+                    quoted_names(alone), name));
+  for (const HostClock& each : trace.host_clocks())
+    if (each.difference.state == ClockState::contradictory)
+      notes.push_back(
+          fmt::format("collective MPI calls contradict each other on how far the clock of '{}' is ahead of that of "
+                      "'{}' ({} of {} agree): times are compared as they are",
+                      printable(each.name), name, each.difference.agreeing, each.difference.calls));
+}
+
+}  // namespace
 
 std::vector<std::string> notes_on(const Trace& trace) {
   std::vector<std::string> notes;
@@ -41,6 +105,7 @@ std::vector<std::string> notes_on(const Trace& trace) {
   for (const std::string& host : trace.hosts_without_clock())
     notes.push_back(fmt::format(
         "the trace does not say how long a tick of the clock of '{}' is: times are in ticks there", printable(host)));
+  add_clock_notes(trace, notes);
   if (!trace.counters().empty()) {
     std::uint64_t calls = 0;
     for (const FileCounters& file : trace.counters()) calls += std::min(file.calls(), UINT64_MAX - calls);

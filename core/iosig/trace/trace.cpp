@@ -3,69 +3,19 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <ctime>
-#include <map>
-#include <nlohmann/json.hpp>
 
-#include "iosig/base/json_text.h"
-#include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 #include "iosig/trace/accesses.h"
-#include "iosig/trace/clock_pair.h"
 #include "iosig/trace/part_bytes.h"
 
 namespace iosig::trace {
 namespace {
 
-/// The clocks that `iosig trace` read before the program started, if the manifest has those of that boot.
-std::optional<ClockPair> clocks_in(const std::string& manifest, std::uint64_t boot) {
-  const nlohmann::ordered_json document = parse_json(manifest, 8);
-  if (boot == 0 || !document.is_object() || !document.contains("clock")) return std::nullopt;
-  const nlohmann::ordered_json& clock = document["clock"];
-  const auto number = [&](const char* key) -> std::uint64_t {
-    return clock.is_object() && clock.contains(key) && clock[key].is_number_unsigned() ? clock[key].get<std::uint64_t>()
-                                                                                       : 0;
-  };
-  const ClockPair pair{number("ticks"), number("monotonic_ns")};
-  return number("boot") == boot && pair.ticks != 0 && pair.monotonic_ns != 0 ? std::optional(pair) : std::nullopt;
-}
-
 constexpr std::uint64_t max_counters_bytes = std::uint64_t{1} << 30;
 constexpr std::size_t max_parts = std::size_t{1} << (64 - call_id_bits);
 
-/// This machine's clocks, if it is still in that boot and has a time stamp counter.
-std::optional<ClockPair> clocks_now(std::uint64_t boot) {
-#if defined(__x86_64__)
-  if (boot == 0 || boot != boot_number(boot_id())) return std::nullopt;
-  return clock_pair(read_tsc);
-#else
-  (void)boot;
-  return std::nullopt;
-#endif
-}
-
-/// What parts of one boot have in common.
-struct SharedClock {
-  ClockPair first{UINT64_MAX, 0}, last{};
-  std::uint64_t first_monotonic_ns = UINT64_MAX;
-  std::int64_t realtime_behind_ns = 0;  ///< CLOCK_REALTIME - CLOCK_MONOTONIC
-  std::string host;
-
-  void add(ClockPair pair) {
-    if (pair.ticks < first.ticks) first = pair;
-    if (pair.ticks > last.ticks) last = pair;
-  }
-};
-
 }  // namespace
-
-std::int64_t Trace::Clock::at(std::uint64_t ticks_then) const {
-  const auto passed = static_cast<std::int64_t>(ticks_then - ticks);
-  if (ns_per_tick == 1) return ns + passed;
-  return ns + static_cast<std::int64_t>(std::llround(static_cast<long double>(passed) * ns_per_tick));
-}
 
 std::string Trace::shown(const Part& part) const { return fmt::format("{}/{}", path_, part.name); }
 
@@ -118,6 +68,7 @@ Result<Trace> Trace::open(const std::string& directory) {
                 printable(directory));
   trace.set_clocks();
   trace.list_batches();
+  trace.align_clocks();
   return trace;
 }
 
@@ -193,51 +144,8 @@ void Trace::add_process(const Part& part) {
   }
 }
 
-void Trace::set_clocks() {
-  // Parts of hosts whose boot is not known have a clock of their own.
-  std::map<std::pair<std::uint64_t, std::uint64_t>, SharedClock> shared;
-  const auto key_of = [](const Part& part) {
-    const std::uint64_t own = part.header.boot != 0 ? 0 : part.header.process;
-    return std::pair(part.header.boot, own);
-  };
-  for (const Part& part : parts_) {
-    SharedClock& clock = shared[key_of(part)];
-    clock.add(part.header.first);
-    clock.add(part.last_clock);
-    if (part.header.clock == ClockKind::tsc)
-      if (const auto before = clocks_in(manifest_, part.header.boot)) clock.add(*before);
-    clock.host = part.host;
-    if (part.header.first.monotonic_ns < clock.first_monotonic_ns) {
-      clock.first_monotonic_ns = part.header.first.monotonic_ns;
-      clock.realtime_behind_ns = static_cast<std::int64_t>(part.header.realtime_ns - part.header.first.monotonic_ns);
-    }
-  }
-  for (const Part& part : parts_) {
-    SharedClock& of_boot = shared[key_of(part)];
-    Clock clock;
-    clock.ticks = part.header.first.ticks;
-    clock.ns = static_cast<std::int64_t>(part.header.first.monotonic_ns) + of_boot.realtime_behind_ns;
-    if (part.header.clock == ClockKind::tsc) {
-      // The rate comes from the trace, so that it is the same whenever the trace is read: an error of 50 ns in a pair
-      // is one of 50 ns at the end of the trace. Only if a killed process left a single pair, this machine's clocks,
-      // if it is still the same boot, are the other one.
-      if (of_boot.last.ticks == of_boot.first.ticks)
-        if (const auto now = clocks_now(part.header.boot)) of_boot.add(*now);
-      const std::uint64_t ticks = of_boot.last.ticks - of_boot.first.ticks;
-      if (ticks > 0 && of_boot.last.monotonic_ns > of_boot.first.monotonic_ns)
-        clock.ns_per_tick = static_cast<long double>(of_boot.last.monotonic_ns - of_boot.first.monotonic_ns) /
-                            static_cast<long double>(ticks);
-      else if (std::ranges::find(hosts_without_clock_, of_boot.host) == hosts_without_clock_.end())
-        hosts_without_clock_.push_back(of_boot.host);
-      // All parts of a boot count from the same moment.
-      clock.ticks = of_boot.first.ticks;
-      clock.ns = static_cast<std::int64_t>(of_boot.first.monotonic_ns) + of_boot.realtime_behind_ns;
-    }
-    clocks_.push_back(clock);
-  }
-}
-
 void Trace::list_batches() {
+  batches_.clear();
   for (std::uint32_t number = 0; number < parts_.size(); ++number) {
     const Part& part = parts_[number];
     for (std::uint32_t block = 0; block < part.blocks.size(); ++block)
@@ -248,9 +156,10 @@ void Trace::list_batches() {
     batches_.push_back({clocks_[number].at(least), number, loose_calls});
   }
   std::ranges::stable_sort(batches_, {}, &Batch::start_ns);
-  started_ns_ = batches_.empty() ? 0 : batches_.front().start_ns;
-  for (Batch& batch : batches_) batch.start_ns -= started_ns_;
-  for (Clock& clock : clocks_) clock.ns -= started_ns_;
+  const std::int64_t first_ns = batches_.empty() ? 0 : batches_.front().start_ns;
+  started_ns_ += first_ns;
+  for (Batch& batch : batches_) batch.start_ns -= first_ns;
+  for (Clock& clock : clocks_) clock.ns -= first_ns;
 }
 
 bool matches_file(const std::string& glob, std::string_view path) {

@@ -15,6 +15,7 @@
 #include "iosig/base/files.h"
 #include "iosig/base/result.h"
 #include "iosig/trace/calls.h"
+#include "iosig/trace/clock_differences.h"
 #include "iosig/trace/counters.h"
 #include "iosig/trace/part.h"
 
@@ -31,6 +32,7 @@ struct SelectedCode {
 struct Process {
   std::uint64_t key = 0;  ///< PartHeader::process
   std::string host;
+  std::uint64_t clock = 0;  ///< processes with equal ones have comparable times, in other traces, too
   std::int32_t pid = 0, parent_pid = 0;
   std::optional<std::int64_t> rank, ranks;
   std::string program, directory;
@@ -76,12 +78,19 @@ struct Selection {
   // passed on.
   std::int64_t ended_since_ns = INT64_MIN;  ///< wanted: accesses that ended then or later
   std::uint64_t call_set = UINT64_MAX;      ///< wanted: calls whose bit (call % 64) is set
+  std::uint64_t naming_set = naming_calls;  ///< likewise, always: without them, later accesses may have no path
 };
 
 /// A part that cannot be read at all.
 struct UnreadablePart {
   std::string name;
   Error error;
+};
+
+/// A clock of the trace: that of a host, or of a rank if the trace does not know its host.
+struct HostClock {
+  std::string name;  ///< host, or "rank 3"
+  ClockDifference difference;
 };
 
 class Trace {
@@ -109,6 +118,9 @@ class Trace {
   [[nodiscard]] std::uint64_t missing_parts() const;
   /// Hosts whose parts do not say how long a tick is: their durations are wrong.
   [[nodiscard]] const std::vector<std::string>& hosts_without_clock() const { return hosts_without_clock_; }
+  /// How the clocks of hosts differed. All times are by the reference's clock, as far as it is known how far others are
+  /// ahead. Empty: there is one clock.
+  [[nodiscard]] const std::vector<HostClock>& host_clocks() const { return host_clocks_; }
 
   /// When a part's clock showed so many ticks, since started_ns().
   [[nodiscard]] std::int64_t time_of(std::size_t part, std::uint64_t ticks) const { return clocks_[part].at(ticks); }
@@ -140,6 +152,7 @@ class Trace {
   void add_process(const Part& part);
   void read_unrecorded(const std::string& shown);
   void set_clocks();
+  void align_clocks();
   void list_batches();
   [[nodiscard]] std::string shown(const Part& part) const;
 
@@ -153,6 +166,7 @@ class Trace {
   std::vector<UnreadablePart> unreadable_;
   std::vector<FileCounters> counters_;
   std::vector<std::string> hosts_without_clock_;
+  std::vector<HostClock> host_clocks_;
   std::int64_t started_ns_ = 0;
   std::uint64_t unrecorded_processes_ = 0, unrecorded_calls_ = 0;
 };

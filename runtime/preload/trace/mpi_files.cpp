@@ -58,6 +58,13 @@ int class_of(int failure) {
   return failure == 0 || find == nullptr || find(failure, &found) != mpiio::success ? failure : found;
 }
 
+std::int64_t processes_of(MpiHandle communicator) {
+  const auto size_of = mpiio::library().comm_size;
+  int processes = 0;
+  if (size_of == nullptr || size_of(communicator, &processes) != mpiio::success) return iosig::trace::no_length;
+  return processes;
+}
+
 std::int64_t bytes_of(long long count, MpiHandle type) {
   const auto size_of = mpiio::library().type_size;
   int bytes = 0;

@@ -16,6 +16,8 @@ std::uint32_t file_opened(MpiHandle file);
 void file_closed(MpiHandle file);
 /// Returns the class of an error code; 0 of success.
 [[nodiscard]] int class_of(int failure);
+/// Returns how many processes the communicator has.
+[[nodiscard]] std::int64_t processes_of(MpiHandle communicator);
 /// Returns the bytes of `count` elements of a datatype.
 [[nodiscard]] std::int64_t bytes_of(long long count, MpiHandle type);
 
@@ -71,6 +73,18 @@ template <Call call, class Make>
   const MpiHandle closed = *file;
   const int failure = on_file<call>(closed, iosig::trace::no_offset, make);
   if (innermost_call() != call) file_closed(closed);
+  return failure;
+}
+
+/// A call in which processes wait for each other: its length is their number. Those of the MPI library's own, during a
+/// call on a file, are not recorded.
+template <Call call, class Make>
+[[nodiscard]] int waiting(MpiHandle communicator, const Make& make) {
+  if (uses[static_cast<std::uint16_t>(call)] != Use::record || is_in_mpi_call()) return make();
+  Recording recording(call, {});
+  const int failure = make();
+  if (Slot* const slot = recording.slot(); slot != nullptr && failure == 0) slot->length = processes_of(communicator);
+  recording.end(-std::int64_t{class_of(failure)});
   return failure;
 }
 

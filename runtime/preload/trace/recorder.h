@@ -114,6 +114,12 @@ struct Subject {
   return call != Call::none && iosig::trace::layer_of(call) == iosig::trace::Layer::posix;
 }
 
+/// Whether that is one of MPI.
+[[nodiscard]] inline bool is_in_mpi_call() {
+  const Call call = innermost_call();
+  return call != Call::none && iosig::trace::layer_of(call) == iosig::trace::Layer::mpi_io;
+}
+
 /// Whether `--source` selects a call that this thread makes now.
 [[nodiscard]] inline bool is_selected() {
   if (!has_sources) [[likely]]
