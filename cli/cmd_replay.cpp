@@ -386,6 +386,7 @@ void add_replay(Verb app, Action& action) {
   verb.add_flag("--dry-run", options->dry_run, "show what would be done; write nothing");
   verb.footer(
       "An unfinished TARGET is removed after a failure or ^C; so are all files of a trace.\n"
+      "Ranks of a trace wait for each other at its MPI barriers and collective calls, as they did.\n"
       "Exit status: 0 done, 1 bytes are wrong, 2 wrong usage, 3 bad input, 4 the system refused.\n"
       "Example: iosig replay job.trace --onto /mnt/fast/again --think 0.5");
   verb.when_chosen(action, "iosig.replay/1", [options](Console& console) { return run_replay(*options, console); });

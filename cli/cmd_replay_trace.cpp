@@ -75,6 +75,7 @@ ordered_json json_of(const TracePlan& plan) {
           {"original_s", plan.original_s},
           {"think_s", plan.think_s},
           {"expected_s", plan.expected_s},
+          {"barriers", plan.barriers.size()},
           {"mapped", plan.mapped},
           {"asynchronous", plan.asynchronous},
           {"failed", plan.failed},
@@ -84,9 +85,12 @@ ordered_json json_of(const TracePlan& plan) {
 }
 
 std::string text_of(const TracePlan& plan) {
-  return fmt::format("{} on {} below '{}' by {}: {} read, {} written\n{} made beforehand, {}; {} of room needed",
+  const std::size_t barriers = plan.barriers.size();
+  return fmt::format("{} on {} below '{}' by {}{}: {} read, {} written\n{} made beforehand, {}; {} of room needed",
                      count_text(plan.performed, "operation"), count_text(plan.files, "file"), printable(plan.common),
-                     count_text(plan.workers, "process", "es"), about_bytes(static_cast<double>(plan.read_bytes)),
+                     count_text(plan.workers, "process", "es"),
+                     barriers > 0 ? fmt::format(" with {}", count_text(barriers, "barrier")) : "",
+                     about_bytes(static_cast<double>(plan.read_bytes)),
                      about_bytes(static_cast<double>(plan.written_bytes)), count_text(plan.initial_files, "file"),
                      about_bytes(static_cast<double>(plan.initial_bytes)),
                      about_bytes(static_cast<double>(plan.room_bytes)));

@@ -299,3 +299,46 @@ def test_refusals_leave_nothing(tracing: Tracing, tmp_path: Path) -> None:
     assert [path.name for path in onto.iterdir()] == ["f"]
     running.send_signal(signal.SIGINT)
     assert running.wait(20) == 130 and not onto.exists()
+
+
+ROUNDS = 6
+CSV = "host,pid,rank,call,path,fd,offset,length,start_ns,end_ns,result\n"
+
+
+def in_rounds(ranks: int, last_rounds: dict[int, int]) -> str:
+    """Ranks that write to files of their own, then wait for each other: one of them much, another one each round."""
+    lines = []
+    for number in range(ROUNDS):
+        begin = 1_000_000 * number
+        for rank in range(ranks):
+            if number >= last_rounds.get(rank, ROUNDS):
+                continue
+            length = 8 * MB if rank == number % ranks else 100
+            head, write = f"n1,{rank + 1},{rank}", f"pwrite,/job/{rank}.{number},{3 + number},0,{length}"
+            lines += [
+                (begin + rank, f"{head},{write},{begin + rank},{begin + 500},{length}"),
+                (begin + 600 + rank, f"{head},MPI_Barrier,,,,{ranks},{begin + 600 + rank},{begin + 700},0"),
+            ]
+    return CSV + "".join(line + "\n" for _, line in sorted(lines))
+
+
+@pytest.mark.parametrize("died", [False, True])
+@pytest.mark.parametrize("processes", [0, 2])
+def test_ranks_wait_for_each_other_at_barriers_as_they_did(tracing: Tracing, died: bool, processes: int) -> None:
+    """The replay is traced itself. A rank that died after two rounds is not waited for."""
+    ranks, last_rounds = 3, {2: 2} if died else {}
+    (tracing.directory / "job.csv").write_text(in_rounds(ranks, last_rounds))
+    job = tracing.directory / "job.trace"
+    tracing.iosig("import", tracing.directory / "job.csv", "-o", job)
+    told = tracing.iosig.json("replay", job, "--dry-run")["plan"]
+    assert told["barriers"] == ROUNDS
+    tracing(tracing.iosig.binary, "replay", job, "--onto", tracing.directory / "again", "--no-think", "--keep",
+            *(["--processes", str(processes)] if processes else []))  # fmt: skip
+    writes: dict[tuple[int, int], Row] = {}
+    for row in tracing.rows(lambda row: "/again/" in row.path and row.call in ("write", "pwrite")):
+        rank, number = map(int, Path(row.path).name.split("."))
+        writes[rank, number] = row
+    assert len(writes) == sum(last_rounds.get(rank, ROUNDS) for rank in range(ranks))
+    for number in range(1, ROUNDS):
+        ends = [row.end_ns or 0 for (_, of), row in writes.items() if of == number - 1]
+        assert max(ends) <= min(row.start_ns for (_, of), row in writes.items() if of == number)

@@ -7,6 +7,7 @@
 #include "iosig/replay/replay.h"
 #include "iosig/replay/trace_survey.h"
 #include "iosig/trace/accesses.h"
+#include "iosig/trace/collectives.h"
 
 namespace iosig {
 namespace {
@@ -113,16 +114,17 @@ const PlannedPath* TracePlan::replayed(const trace::Access& access, ReplayOp op,
 
 Result<TracePlan> plan_trace_replay(const trace::Trace& trace, const TracePlanOptions& options,
                                     std::vector<Error>& faults) {
+  std::vector<Error> same_faults;
+  const std::vector<trace::CollectiveCall> collectives = trace::collective_calls(trace, same_faults);
   TracePlan plan;
   for (const trace::Layer layer : {trace::Layer::posix, trace::Layer::stdio, trace::Layer::mpi_io}) {
     plan = {};
     plan.layer = layer;
     faults.clear();
-    TraceSurvey survey(options, plan);
+    TraceSurvey survey(options, collectives, plan);
     trace::Accesses accesses(trace, {}, faults);
     while (const trace::Access* access = accesses.next()) survey.add(*access);
     survey.finish();
-    std::vector<Error> same_faults;
     count_streams(trace, plan, same_faults);
     if (auto assigned = assign_workers(plan, options.processes); !assigned) return pass_on(assigned.error());
     if (plan.workers > 0) break;
@@ -131,7 +133,6 @@ Result<TracePlan> plan_trace_replay(const trace::Trace& trace, const TracePlanOp
     return fail(ErrorKind::infeasible, "nothing of it can be replayed: it has no access to a selected file{}",
                 plan.left_out_files > 0 ? fmt::format(" ({} are left out)", plan.left_out_files) : "");
   for (PlannedStream& stream : plan.streams) stream.performed = 0;
-  std::vector<Error> same_faults;
   PlanTotals totals(plan, options.think);
   trace::Accesses accesses(trace, {}, same_faults);
   while (const trace::Access* access = accesses.next()) totals.add(*access);

@@ -80,10 +80,18 @@ struct StreamWait {
   std::uint64_t other_op = 0;
 };
 
+/// What a stream does last before it enters a barrier.
+struct BarrierEntry {
+  std::uint32_t stream = 0;
+  std::uint64_t op = 0;
+};
+
 struct PlannedStream {
   const trace::Process* process = nullptr;
   std::int32_t tid = 0;
   std::vector<StreamWait> waits = {};  ///< ascending
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> barriers =
+      {};  ///< an operation, which barrier it follows; ascending
   std::uint64_t performed = 0;
   std::uint32_t worker = UINT32_MAX;  ///< the process that replays it; UINT32_MAX: it has nothing to replay
 };
@@ -96,6 +104,7 @@ struct TracePlan {
   std::vector<FileGroup> groups;
   std::vector<WriteOrigin> origins;  ///< of bytes that streams write
   std::vector<PlannedStream> streams;
+  std::vector<std::vector<BarrierEntry>> barriers;  ///< MPI calls at which ranks waited for each other
   std::vector<FinalFile> finals;
   std::vector<std::string> initial_directories, directories;  ///< to make beforehand; all that may be made. Sorted
   std::uint32_t workers = 0;

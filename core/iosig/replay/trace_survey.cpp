@@ -79,7 +79,10 @@ void TraceSurvey::add(const Access& access) {
   const ReplayOp op = replay_op_of(access, plan_.layer);
   if (op == ReplayOp::none) return note_left_out(access);
   if (op == ReplayOp::unlink && links_.erase(contained_name(access.path)) > 0) {
-    if (const std::uint32_t link = number_of(access.path); link != no_path) plan_.paths[link].was_link = true;
+    const std::uint32_t link = number_of(access.path);
+    if (link == no_path) return;
+    plan_.paths[link].was_link = true;
+    ++ops_[stream_number(access)];
     return;
   }
   if (access.path.empty() && (op == ReplayOp::read || op == ReplayOp::write)) ++plan_.unnamed;
@@ -87,6 +90,7 @@ void TraceSurvey::add(const Access& access) {
   if (path == no_path) return;
   Current now{.access = &access, .stream = stream_number(access), .path = path};
   now.op = ops_[now.stream]++;
+  barriers_.add(now.stream, now.op, access);
   if (is_asynchronous(access.call)) ++plan_.asynchronous;
   switch (op) {
     case ReplayOp::open: return add_open(now);
@@ -431,6 +435,7 @@ void TraceSurvey::add_truncate(const Current& now) {
 // ---- the plan -------------------------------------------------------------------------------------------------------
 
 void TraceSurvey::finish() {
+  barriers_.finish();
   if (plan_.origins.empty()) plan_.origins.push_back({});
   name_paths();
   std::map<std::uint32_t, std::uint32_t> groups;

@@ -8,19 +8,22 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "iosig/replay/file_key.h"
+#include "iosig/replay/trace_barriers.h"
 #include "iosig/replay/trace_plan.h"
 
 namespace iosig {
 
 class TraceSurvey {
  public:
-  TraceSurvey(const TracePlanOptions& options, TracePlan& plan) : options_(options), plan_(plan) {}
+  TraceSurvey(const TracePlanOptions& options, std::span<const trace::CollectiveCall> collectives, TracePlan& plan)
+      : options_(options), plan_(plan), barriers_(collectives, plan) {}
   /// Takes the next access, in the order of starts.
   void add(const trace::Access& access);
   /// Completes the plan's paths, groups, directories and final files.
@@ -94,6 +97,7 @@ class TraceSurvey {
 
   const TracePlanOptions& options_;
   TracePlan& plan_;
+  TraceBarriers barriers_;
   std::map<std::string, std::uint32_t, std::less<>> by_name_;  ///< path numbers
   std::vector<std::string> full_names_;                        ///< of paths
   std::vector<std::uint32_t> joined_;                          ///< of paths: another of the group, or itself

@@ -76,6 +76,7 @@ TraceWorker::TraceWorker(const trace::Trace& trace, const TracePlan& plan, Targe
       number_(number),
       ops_(plan.streams.size()),
       next_wait_(plan.streams.size()),
+      next_barrier_(plan.streams.size()),
       buffer_(nullptr, std::free) {
   std::set<const trace::Process*> mine;
   for (const PlannedStream& stream : plan.streams)
@@ -162,21 +163,29 @@ Result<void> TraceWorker::run(Worker& worker, std::int64_t began_ns) {
   return {};
 }
 
+/// Waits until the operation of the stream has ended; returns whether it had not.
+bool TraceWorker::wait_for(std::uint32_t stream, std::uint64_t op) {
+  if (plan_.streams[stream].worker == UINT32_MAX) return false;
+  bool has_waited = false;
+  std::int64_t nap_ns = least_nap_ns;
+  while (progress_[stream].ended.load(std::memory_order_acquire) <= op) {
+    has_waited = true;
+    nap_until(now_ns() + nap_ns);
+    nap_ns = std::min(2 * nap_ns, greatest_nap_ns);
+  }
+  return has_waited;
+}
+
 /// Waits for what the operation must follow; returns whether it did.
 bool TraceWorker::wait_for_streams(const Step& step, std::uint64_t op) {
-  const auto& waits = plan_.streams[step.stream].waits;
-  std::size_t& next = next_wait_[step.stream];
+  const PlannedStream& stream = plan_.streams[step.stream];
   bool has_waited = false;
-  for (; next < waits.size() && waits[next].op <= op; ++next) {
-    const StreamWait& wait = waits[next];
-    if (plan_.streams[wait.other_stream].worker == UINT32_MAX) continue;
-    std::int64_t nap_ns = least_nap_ns;
-    while (progress_[wait.other_stream].ended.load(std::memory_order_acquire) <= wait.other_op) {
-      has_waited = true;
-      nap_until(now_ns() + nap_ns);
-      nap_ns = std::min(2 * nap_ns, greatest_nap_ns);
-    }
-  }
+  for (std::size_t& next = next_wait_[step.stream]; next < stream.waits.size() && stream.waits[next].op <= op; ++next)
+    has_waited |= wait_for(stream.waits[next].other_stream, stream.waits[next].other_op);
+  for (std::size_t& next = next_barrier_[step.stream];
+       next < stream.barriers.size() && stream.barriers[next].first <= op; ++next)
+    for (const BarrierEntry& entry : plan_.barriers[stream.barriers[next].second])
+      if (entry.stream != step.stream) has_waited |= wait_for(entry.stream, entry.op);
   return has_waited;
 }
 

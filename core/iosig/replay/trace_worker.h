@@ -51,6 +51,7 @@ class TraceWorker {
 
   [[nodiscard]] ReadsOfFiles coming_reads(const trace::Trace& trace);
   [[nodiscard]] bool is_mine(const trace::Access& access, Step& step);
+  bool wait_for(std::uint32_t stream, std::uint64_t op);
   bool wait_for_streams(const Step& step, std::uint64_t op);
   Result<void> perform(const Step& step, std::int64_t due_ns);
   Result<OpenFile*> file_of(const Step& step);
@@ -76,7 +77,7 @@ class TraceWorker {
   std::unique_ptr<trace::Accesses> accesses_;
   std::unordered_map<FileKey, OpenFile, FileKeyHash> open_;
   std::vector<std::uint64_t> ops_;                            ///< of each stream
-  std::vector<std::size_t> next_wait_;                        ///< of each stream
+  std::vector<std::size_t> next_wait_, next_barrier_;         ///< of each stream
   std::unordered_map<std::uint64_t, StreamMetrics> streams_;  ///< by path and kind
   std::unique_ptr<std::byte, void (*)(void*)> buffer_;
   std::size_t buffer_bytes_ = 0;
