@@ -21,6 +21,7 @@
 #include "iosig/trace/accesses.h"
 #include "iosig/trace/notes.h"
 #include "raise.h"
+#include "trace_counters.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -253,16 +254,7 @@ nb::list counters_of(const Traces& of) {
     for (const trace::FileCounters& each : of.traces[n].counters()) {
       nb::dict row;
       row["trace"] = nb::str(printable(of.names[n]).c_str());
-      row["path"] = nb::str(printable(each.path).c_str());
-      row["layer"] = std::string(trace::layer_names[static_cast<std::size_t>(each.layer)]);
-      row["rank"] = each.rank;
-      row["processes"] = each.processes;
-      row["reads"] = each.reads.calls;
-      row["read_bytes"] = each.reads.bytes;
-      row["writes"] = each.writes.calls;
-      row["written_bytes"] = each.writes.bytes;
-      row["syncs"] = each.syncs;
-      row["end"] = each.end;
+      add_counters(each, row);
       listed.append(row);
     }
   return listed;

@@ -9,6 +9,7 @@
 #include "iosig/observe/overview.h"
 #include "iosig/trace/notes.h"
 #include "raise.h"
+#include "trace_counters.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -205,6 +206,15 @@ nb::dict summarize(const std::vector<nb::bytes>& directories, const nb::bytes& f
   nb::list manifests;
   for (const Trace& each : traces) manifests.append(bytes_of(each.manifest()));
   made["manifests"] = manifests;
+  nb::list counters;
+  for (const Trace& each : traces)
+    for (const trace::FileCounters& file : each.counters())
+      if (glob.empty() || trace::matches_file(glob, file.path)) {
+        nb::dict row;
+        add_counters(file, row);
+        counters.append(row);
+      }
+  made["counters"] = counters;
   return made;
 }
 

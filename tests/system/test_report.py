@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from conftest import BUILD, Iosig
+from darshan_logs import DarshanLog
 from tracing import Tracing
 
 pytestmark = pytest.mark.skipif(
@@ -193,18 +194,56 @@ def test_what_is_no_trace_is_refused_and_nothing_is_written(iosig: Iosig, tmp_pa
     assert sorted(each.name for each in tmp_path.iterdir()) == ["empty", "home", "page.html"]
 
 
+def test_counters_of_files_without_calls_have_a_table(tracing: Tracing, tmp_path: Path) -> None:
+    log = DarshanLog(names={11: "/data/<a>", 22: "/data/b"})
+    log.add_counters("POSIX", 4, 11, 0, {3: 0, 4: 130})
+    log.add_counters("POSIX", 4, 22, -1, {3: 20, 4: 7})
+    (tmp_path / "job.darshan").write_bytes(log.encoded())
+    tracing.iosig("import", tmp_path / "job.darshan", "-o", tmp_path / "job.trace")
+    page = page_of(tracing.iosig, tmp_path / "job.trace")
+    assert "counters" in page.attributes("id")
+    assert {"/data/<a>", "/data/b"} <= set(page.texts["code"])
+    cells = page.texts["td"]
+    assert {"130", "20", "7", "all"} <= set(cells)
+    only = page_of(tracing.iosig, tmp_path / "job.trace", "--files", "b")
+    assert "/data/b" in only.texts["code"] and "/data/<a>" not in only.texts["code"]
+
+
+def in_chromium(tracing: Tracing, tmp_path: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'chromium'}",
+         "--enable-logging=stderr", "--virtual-time-budget=2000", "--window-size=1200,4000", *options],
+        capture_output=True, text=True, timeout=100, env=tracing.iosig.env,
+    )  # fmt: skip
+    assert "CONSOLE" not in done.stderr, done.stderr
+    return done
+
+
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
 def test_a_browser_draws_it_without_an_error(tracing: Tracing, tmp_path: Path) -> None:
     tracing(sys.executable, "-S", "-E", "-c", PROGRAM)
     written = tmp_path / "job.html"
     tracing.iosig("report", tracing.trace, "-o", written)
-    done = subprocess.run(
-        ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'chromium'}",
-         "--enable-logging=stderr", "--virtual-time-budget=2000", "--window-size=1200,4000", "--dump-dom",
-         written.as_uri()],
-        capture_output=True, text=True, timeout=100, env=tracing.iosig.env,
-    )  # fmt: skip
-    assert "CONSOLE" not in done.stderr, done.stderr
+    done = in_chromium(tracing, tmp_path, "--dump-dom", written.as_uri())
     assert re.search(r'<html[^>]* data-drawn-ms="\d+"', done.stdout)
     drawn = re.findall(r'<canvas width="(\d+)" height="(\d+)"', done.stdout)
     assert len(drawn) >= 4 and all(int(width) > 100 and int(height) > 60 for width, height in drawn)
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+def test_the_timeline_has_the_colours_of_layers_or_of_processes(tracing: Tracing, tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    tracing(sys.executable, "-S", "-E", "-c", PROGRAM)
+    text = tracing.iosig("report", tracing.trace, "-o", "-").stdout
+    layers, lines = (f'<input type="radio" name="timeline-colours" value="{kind}"' for kind in ("layer", "line"))
+    assert f"{layers} checked>" in text and f"{lines}>" in text
+    by_line = text.replace(f"{layers} checked>", f"{layers}>").replace(f"{lines}>", f"{lines} checked>")
+    greens = {}
+    for kind, page in (("layer", text), ("line", by_line)):
+        (tmp_path / "page.html").write_text(page, encoding="utf-8")
+        shot = tmp_path / f"{kind}.png"
+        in_chromium(tracing, tmp_path, f"--screenshot={shot}", (tmp_path / "page.html").as_uri())
+        colours = image.open(shot).convert("RGB").convert("HSV").getcolors(1 << 24)
+        # Of 256, the hue of the second process (137.508 degrees) is 98; no layer's is near.
+        greens[kind] = sum(count for count, (hue, saturation, _) in colours if abs(hue - 98) <= 3 and saturation > 60)
+    assert greens["layer"] == 0 and greens["line"] > 100

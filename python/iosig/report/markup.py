@@ -107,7 +107,7 @@ def section(name: str, title: str, body: str) -> str:
 
 
 def plot_figure(name: str, title: str, caption: str, tools: str = "", heading: str = "h3") -> str:
-    """A figure that page.js draws into. caption, tools: HTML."""
+    """A figure that the scripts draw into. caption, tools: HTML."""
     zoom = "".join(
         f'<button type="button" data-zoom="{factor}" aria-label="{label}">{sign}</button>'
         for factor, label, sign in (("0.5", "Zoom in", "+"), ("2", "Zoom out", "&minus;"), ("0", "Show all", "all"))

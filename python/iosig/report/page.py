@@ -7,6 +7,7 @@ import datetime
 import hashlib
 from collections.abc import Iterator
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ from iosig.report.numbers import Numbers
 
 LAYERS = ["mpi-io", "stdio", "posix"]
 MOST_CALLS = 25
+MOST_COUNTERS = 50
+SCRIPTS = ["data", "texts", "grid", "plot", "cells", "tables", "timeline", "heat", "offsets", "start"]
 
 
 def moved(row: Row) -> int:
@@ -146,7 +149,8 @@ def timeline(summary: Row) -> str:
         for name, line in zip(line_names(summary), summary["lines"], strict=True)
     ]
     sums = f"<details><summary>Time of each process</summary>\n{table('Time in calls', heads, rows)}</details>\n"
-    return plot_figure("timeline-figure", "Calls in flight over time", caption) + sums
+    tools = choice("timeline-colours", "colours", [("layer", "of layers"), ("line", "of processes")])
+    return plot_figure("timeline-figure", "Calls in flight over time", caption, tools) + sums
 
 
 def choice(name: str, title: str, options: list[tuple[str, str]]) -> str:
@@ -292,12 +296,38 @@ def files(summary: Row) -> str:
     return told + table(caption, heads, rows, [7])
 
 
+def counters(summary: Row) -> str:
+    """Files whose single calls the trace does not have: of a Darshan log without DXT."""
+    listed = sorted(summary["counters"], key=lambda row: (-moved(row), row["path"], row["layer"], row["rank"] or 0))
+    most = max(map(moved, listed))
+    rows = [
+        f'<th scope="row" class="path"><code>{text(file["path"])}</code></th><td>{text(file["layer"])}</td>'
+        + number("all" if file["rank"] is None else str(file["rank"]))
+        + number(count_text(file["reads"]))
+        + number(bytes_text(file["read_bytes"]))
+        + number(count_text(file["writes"]))
+        + number(bytes_text(file["written_bytes"]))
+        + number(count_text(file["syncs"]))
+        + bar((share_of(file["read_bytes"], most), "read"), (share_of(file["written_bytes"], most), "written"))
+        for file in listed[:MOST_COUNTERS]
+    ]
+    caption = "Counters, the most bytes first"
+    if len(listed) > MOST_COUNTERS:
+        caption = f"The {MOST_COUNTERS} of {count_text(len(listed))} counters with the most bytes"
+    heads = ["file", "layer", "#rank", "#reads", "#read", "#writes", "#written", "#syncs", ""]
+    told = (
+        "<p>The trace has these accesses as sums alone, without times and offsets: they are in no picture, and not in "
+        "the other tables.</p>\n"
+    )
+    return told + table(caption, heads, rows, [8])
+
+
 def grid(of: Row) -> dict[str, Any]:
     return {"columns": of["columns"], "rows": of["rows"], "cells": encoded(of["cells"])}
 
 
 def drawn_data(summary: Row) -> dict[str, Any]:
-    """What page.js draws."""
+    """What the scripts draw."""
     lines = [
         {"name": name, "processes": line["processes"]}
         for name, line in zip(line_names(summary), summary["lines"], strict=True)
@@ -336,9 +366,17 @@ def sections(numbers: Numbers) -> list[tuple[str, str, str]]:
         made.append(("sizes", "Sizes", sizes(summary)))
         made.append(("layers", "Layers and calls", layers(summary)))
         made.append(("files", "Files", files(summary)))
+    if summary["counters"]:
+        made.append(("counters", "Counters", counters(summary)))
     if numbers.inferred.document.get("streams"):
         made.append(("signatures", "Signatures", findings.signatures(numbers)))
     return made
+
+
+def script_of(directory: Traversable) -> str:
+    """The parts of the script as one function, in an order in which each finds what it uses at once."""
+    parts = "\n".join((directory / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
+    return f'"use strict";\n(() => {{\n{parts}}})();\n'
 
 
 def policy_hash(script: str) -> str:
@@ -348,7 +386,8 @@ def policy_hash(script: str) -> str:
 def page(numbers: Numbers) -> str:
     """The whole page. It needs nothing else, and may load nothing: its policy allows only its own script."""
     here = resources.files("iosig.report")
-    style, script = ((here / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    style = (here / "page.css").read_text(encoding="utf-8")
+    script = script_of(here / "scripts")
     made = sections(numbers)
     title = f"I/O report: {', '.join(Path(trace).name or trace for trace in numbers.traces)}"
     links = "".join(f'<li><a href="#{name}">{text(label)}</a></li>\n' for name, label, _ in made)
