@@ -2,6 +2,7 @@
 #include <linux/close_range.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdarg>
@@ -62,6 +63,21 @@ int duplicate(int of, const Make& make) {
   return fd;
 }
 
+/// The path of a name of shared memory, which the C library keeps as a file; set after the call, when the name is known
+/// to be valid.
+class SharedMemoryPath {
+ public:
+  void set(const char* name) {
+    name += std::strspn(name, "/");
+    std::memcpy(text_ + prefix_length, name, std::min(std::strlen(name), std::size_t{NAME_MAX}));
+  }
+  [[nodiscard]] const char* text() const { return text_; }
+
+ private:
+  static constexpr std::size_t prefix_length = sizeof "/dev/shm/" - 1;
+  char text_[prefix_length + NAME_MAX + 1] = "/dev/shm/";
+};
+
 mode_t mode_of(int flags, va_list rest) { return (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, unsigned) : 0; }
 
 }  // namespace
@@ -99,6 +115,26 @@ int mkostemps(char* name, int suffix, int flags) {
     return hook::mkostemps(name, suffix, flags);
   return open_descriptor(AT_FDCWD, name, flags | O_RDWR | O_CREAT | O_EXCL,
                          [&] { return hook::mkostemps(name, suffix, flags); });
+}
+int shm_open(const char* name, int flags, mode_t mode) {
+  if (!trace::is_used(Call::open)) [[likely]]
+    return hook::shm_open(name, flags, mode);
+  SharedMemoryPath path;
+  return open_descriptor(AT_FDCWD, path.text(), flags | O_CLOEXEC | O_NOFOLLOW, [&] {
+    const int fd = hook::shm_open(name, flags, mode);
+    path.set(name);
+    return fd;
+  });
+}
+int shm_unlink(const char* name) {
+  if (!trace::is_used(Call::unlink)) [[likely]]
+    return hook::shm_unlink(name);
+  SharedMemoryPath path;
+  return trace::at<Call::unlink>(path.text(), [&] {
+    const int failed = hook::shm_unlink(name);
+    path.set(name);
+    return failed;
+  });
 }
 
 int dup(int fd) {
