@@ -1,6 +1,10 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
 #include <random>
+#include <vector>
 
 #include "iosig/trace/clock_differences.h"
 
@@ -99,4 +103,11 @@ TEST_CASE("clocks: a difference that is not above what the calls differ by is no
   const std::vector<JoinedCall> wider{calls[0], calls[1], {.members = {{0, 400, 500}, {1, 400, 501}}}};
   // 4, -2, 1: the median is 1, and half of them are within 3 of it.
   CHECK(clock_differences(wider, 2)[1].state == ClockState::close);
+}
+
+TEST_CASE("clocks: times of damage do not overflow, and shift nothing") {
+  const std::int64_t most = INT64_MAX, least = INT64_MIN;
+  const std::vector<JoinedCall> calls{{.members = {{0, 0, most}, {1, least, 10}, {2, most, most}, {3, least, least}}},
+                                      {.members = {{0, least, 0}, {1, most, most}, {2, 0, 1}, {3, 0, least}}}};
+  for (const ClockDifference& each : clock_differences(calls, 4)) CHECK(std::abs(each.ahead_ns) <= most / 2);
 }

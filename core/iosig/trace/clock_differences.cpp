@@ -1,12 +1,21 @@
 #include "iosig/trace/clock_differences.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <utility>
 
 namespace iosig::trace {
 namespace {
+
+constexpr std::uint64_t max_ahead_ns = std::uint64_t{1} << 61;  ///< 73 years: of damage
+
+// Damaged traces may have any times: these do not overflow.
+std::int64_t minus(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+}
+std::uint64_t magnitude(std::int64_t number) {
+  return number < 0 ? -static_cast<std::uint64_t>(number) : static_cast<std::uint64_t>(number);
+}
 
 /// The members of a call that have one clock.
 struct Side {
@@ -26,14 +35,15 @@ struct Evidence {
   [[nodiscard]] bool allows(std::int64_t ahead_ns) const { return at_least_ns <= ahead_ns && ahead_ns <= at_most_ns; }
 };
 
-std::int64_t median(std::vector<std::int64_t>& numbers) {
+template <class Number>
+Number median(std::vector<Number>& numbers) {
   const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>((numbers.size() - 1) / 2);
   std::ranges::nth_element(numbers, middle);
   return *middle;
 }
 
-std::int64_t distance(std::int64_t number, std::pair<std::int64_t, std::int64_t> range) {
-  return number < range.first ? range.first - number : number > range.second ? number - range.second : 0;
+std::uint64_t distance(std::int64_t number, std::pair<std::int64_t, std::int64_t> range) {
+  return magnitude(minus(number, std::clamp(number, range.first, range.second)));
 }
 
 /// The range that the most calls allow; of several, the one nearest to `guess_ns`.
@@ -70,11 +80,13 @@ ClockDifference difference_by(std::vector<Evidence> evidence) {
     if (each.at_least_ns <= at_least && at_most <= each.at_most_ns) guesses.push_back(each.guess_ns);
   found.agreeing = guesses.size();
   if (2 * found.agreeing <= found.calls) return found;
+  const std::int64_t ahead = std::clamp(median(guesses), at_least, at_most);
+  if (magnitude(ahead) > max_ahead_ns) return found;
   found.at_least_ns = at_least;
   found.at_most_ns = at_most;
-  const std::int64_t ahead = std::clamp(median(guesses), at_least, at_most);
-  for (std::int64_t& each : guesses) each = std::abs(each - ahead);
-  const bool is_close = at_least <= 0 && 0 <= at_most && std::abs(ahead) <= median(guesses);
+  std::vector<std::uint64_t> spread;
+  for (const std::int64_t guess : guesses) spread.push_back(magnitude(minus(guess, ahead)));
+  const bool is_close = at_least <= 0 && 0 <= at_most && magnitude(ahead) <= median(spread);
   found.state = is_close ? ClockState::close : ClockState::ahead;
   found.ahead_ns = is_close ? 0 : ahead;
   return found;
@@ -98,16 +110,16 @@ std::vector<ClockDifference> clock_differences(std::span<const JoinedCall> calls
       for (const TimedCall& each : call.members) {
         const std::int64_t ahead_ns = found[each.clock].ahead_ns;
         if (is_placed[each.clock])
-          placed.add(each.start_ns - ahead_ns, each.end_ns - ahead_ns);
+          placed.add(minus(each.start_ns, ahead_ns), minus(each.end_ns, ahead_ns));
         else if (!is_decided[each.clock])
           others[each.clock].add(each.start_ns, each.end_ns);
       }
       if (placed.last_start_ns == INT64_MIN) continue;
       for (const auto& [clock, side] : others)
         evidence[clock].push_back({.moves_data = call.moves_data,
-                                   .at_least_ns = side.last_start_ns - placed.first_end_ns,
-                                   .at_most_ns = side.first_end_ns - placed.last_start_ns,
-                                   .guess_ns = side.first_end_ns - placed.first_end_ns});
+                                   .at_least_ns = minus(side.last_start_ns, placed.first_end_ns),
+                                   .at_most_ns = minus(side.first_end_ns, placed.last_start_ns),
+                                   .guess_ns = minus(side.first_end_ns, placed.first_end_ns)});
     }
     for (auto& [clock, of_clock] : evidence) {
       found[clock] = difference_by(std::move(of_clock));

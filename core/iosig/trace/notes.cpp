@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <cmath>
 
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
@@ -21,17 +21,13 @@ std::string quoted_names(const std::vector<const HostClock*>& clocks) {
   return names;
 }
 
-std::string difference_text(std::int64_t ns) { return about_seconds(1e-9 * static_cast<double>(std::abs(ns))); }
+std::string difference_text(std::int64_t ns) { return about_seconds(1e-9 * std::abs(static_cast<double>(ns))); }
 
 std::string ahead_text(const ClockDifference& found, std::string_view reference) {
-  const auto bound = [&](std::int64_t ns) {
-    return fmt::format("{}{}", (ns < 0) == (found.ahead_ns < 0) || ns == 0 ? "" : "-", difference_text(ns));
-  };
-  const bool is_ahead = found.ahead_ns > 0;
-  return fmt::format(
-      "{} {} that of '{}' (between {} and {}, by {} collective MPI call{})", difference_text(found.ahead_ns),
-      is_ahead ? "ahead of" : "behind", reference, bound(is_ahead ? found.at_least_ns : found.at_most_ns),
-      bound(is_ahead ? found.at_most_ns : found.at_least_ns), found.agreeing, found.agreeing == 1 ? "" : "s");
+  return fmt::format("{} {} that of '{}', within {}, by {} collective MPI call{}", difference_text(found.ahead_ns),
+                     found.ahead_ns > 0 ? "ahead of" : "behind", reference,
+                     difference_text(std::max(found.at_most_ns - found.ahead_ns, found.ahead_ns - found.at_least_ns)),
+                     found.agreeing, found.agreeing == 1 ? "" : "s");
 }
 
 void add_clock_notes(const Trace& trace, std::vector<std::string>& notes) {

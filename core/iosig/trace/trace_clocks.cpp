@@ -144,6 +144,21 @@ void Trace::align_clocks() {
     if (is_new) found.push_back({has_own_clock(part, process) ? fmt::format("rank {}", *process.rank) : part.host, {}});
   }
   if (found.size() < 2) return;
+  // Times of damage are not shifted, so that none overflows.
+  constexpr std::int64_t max_aligned_ns = std::int64_t{1} << 61;  // 73 years
+  for (std::size_t part = 0; part < parts_.size(); ++part) {
+    const auto is_beyond = [&](std::uint64_t ticks) {
+      const std::int64_t ns = clocks_[part].at(ticks);
+      return ns < 0 || ns > max_aligned_ns;
+    };
+    if (std::ranges::any_of(parts_[part].blocks, is_beyond, &BlockPlace::greatest_end) ||
+        std::ranges::any_of(parts_[part].loose, [&](const PartCall& each) {
+          return is_beyond(each.slot.start) || (each.slot.end != 0 && is_beyond(each.slot.end));
+        })) {
+      host_clocks_ = std::move(found);
+      return;
+    }
+  }
   std::vector<Error> faults;  // whoever reads the accesses meets them, too
   std::vector<JoinedCall> calls;
   for (const CollectiveCall& each : collective_calls(*this, faults)) calls.push_back(joined_call(each, clock_of));
