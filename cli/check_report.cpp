@@ -149,6 +149,8 @@ Json sarif(std::span<const SourceFinding> findings) {
       {"signature", "a signature must be well formed"},
       {"definition", "a name has one definition"},
       {"association", "a signature must stand directly before one call that opens a file"},
+      {"directive", "a directive of iosig generate must be well formed"},
+      {"template", "a template leaves its I/O to its directives"},
       {"callee", "a wrapper's declaration must name the function and its arguments"},
       {"storage", "a mount point of the storage description should satisfy each signature"},
       {"room", "a stream without a totalsize may fill the storage that is chosen for it"},

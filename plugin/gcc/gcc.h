@@ -49,6 +49,7 @@
 
 #define IOSIG_WEAK __attribute__((weak))
 extern enum cpp_ttype pragma_lex(tree*, location_t*) IOSIG_WEAK;
+extern void c_register_pragma(const char*, const char*, pragma_handler_1arg) IOSIG_WEAK;
 extern void c_register_pragma_with_expansion(const char*, const char*, pragma_handler_1arg) IOSIG_WEAK;
 extern struct cpp_reader* parse_in IOSIG_WEAK;
 extern tree add_stmt(tree) IOSIG_WEAK;

@@ -1,5 +1,6 @@
 #include "pragmas.h"
 
+#include "iosig/format/directive_text.h"
 #include "iosig/format/opener_text.h"
 #include "iosig/format/pragma_text.h"
 #include "iosig/format/signature_text.h"
@@ -229,12 +230,25 @@ void handle_sigopen(cpp_reader*) {
   add_opener(std::move(parsed.opener));
 }
 
+/// A directive is for `iosig generate`: the compiler only reports mistakes, and that nothing does the I/O.
+void handle_sigio(cpp_reader*) {
+  const Pragma pragma = read_pragma();
+  const ParsedDirective parsed = parse_directive(pragma.text.text());
+  if (!accept(parsed.diagnostics, pragma)) return;
+  const std::string& kind = parsed.directive.kind;
+  if (kind == "output" || kind == "input")
+    warning_at(pragma.text.begin(), OPT_Wpragmas,
+               "%<#pragma sigio %s%> does nothing in a template; compile what %<iosig generate%> makes of it",
+               kind.c_str());
+}
+
 }  // namespace
 
 void register_pragmas() {
   c_register_pragma_with_expansion(nullptr, "sig", handle_sig);
   c_register_pragma_with_expansion(nullptr, "sigdef", handle_sigdef);
   c_register_pragma_with_expansion(nullptr, "sigopen", handle_sigopen);
+  c_register_pragma(nullptr, "sigio", handle_sigio);
 }
 
 }  // namespace iosig::gcc

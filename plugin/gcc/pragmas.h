@@ -1,5 +1,5 @@
-// Parses `#pragma sig`, `sigdef` and `sigopen` into sites and openers; the core's diagnostics appear with the
-// compiler's carets.
+// Parses `#pragma sig`, `sigdef` and `sigopen` into sites and openers, and checks `#pragma sigio`; the core's
+// diagnostics appear with the compiler's carets.
 #pragma once
 
 namespace iosig::gcc {

@@ -307,8 +307,55 @@ TEST_CASE("source: a pragma among declarations asks for a declaration, in a func
     CHECK_MESSAGE(std::string_view(asks(fmt::format(fmt::runtime(around), pragma), true)) == "statement", around);
 }
 
+TEST_CASE("source: a directive is read as it is spelled, without its macros, over joined lines") {
+  const CheckedSource checked =
+      World{
+          "#define N 3\n"
+          "#define f(x) g(x)\n"
+          "#pragma sigio dims ckpt z(N - -1)   y( f( 2 ) ) /* two\n"
+          "lines */\n"
+          "void h() {\n"
+          "#pragma sigio output \\\n"
+          "  ckpt // here\n"
+          "}\n"}
+          .check();
+  CHECK(checked.findings.empty());
+  REQUIRE(checked.directives.size() == 2);
+  const SourceDirective& dims = checked.directives[0];
+  CHECK(dims.directive.clauses[0].entries[0].values[0] == "N - -1");
+  CHECK(dims.directive.clauses[1].entries[0].values[0] == "f( 2 )");
+  CHECK(dims.clauses[1].column == 37);
+  CHECK(dims.at.line == 3);
+  CHECK(dims.at.column == 15);
+  CHECK(dims.last_line == 4);
+  const SourceDirective& output = checked.directives[1];
+  CHECK(output.at.line == 6);
+  CHECK(output.last_line == 7);
+  CHECK(output.in_function);
+}
+
+TEST_CASE("source: a mistake in a directive has its place, also in a joined line") {
+  CHECK(findings({"#pragma sigio file ckpt \\\n path(p) levl(mpiio)\n"}) ==
+        "2:10 'file' has no clause 'levl'; expected path, level, comm, access, hint\n");
+  CHECK(findings({"void f() {}\n#pragma sigio output ckpt\n"}) ==
+        "2:15 'output' is outside of functions; put it where the code is to be\n");
+  CHECK(findings({"#if 0\n#pragma sigio nothing\n#endif\n"}).empty());
+}
+
+TEST_CASE("source: a template that opens a file by itself is warned of, another source is not") {
+  const std::string opens = "void f() { fopen(p, m); x.fopen(p); }\n";
+  CHECK(findings({opens}).empty());
+  CHECK(findings({opens + "#pragma sigio dims ckpt z(1)\n"}) ==
+        "1:12 'fopen' opens a file in a template; the I/O of a template is what its directives say\n");
+}
+
 TEST_CASE("source: no text makes the checker fail or take long, and each finding is in its file") {
   const std::vector<std::string> pieces{"#pragma sig ",
+                                        "#pragma sigio ",
+                                        "file f path(",
+                                        "output f",
+                                        ":",
+                                        "=",
                                         "#pragma sigdef a ",
                                         "temp",
                                         "\n",

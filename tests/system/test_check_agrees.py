@@ -37,6 +37,21 @@ BOTH = {
 #pragma sigopen my_open(x)
 int main(void) { return 0; }
 """,
+    "directives": r"""
+#define t x
+#pragma sigio fiel ckpt
+#pragma sigio
+#pragma sigio file ckpt path(a[i + 1], "b c") level(mpio) comm(c)
+#pragma sigio file ckpt path(p) level(mpiio) comm(c) persist temp
+#pragma sigio file ckpt path(p) level(mpiio) \
+    comm(c) acces(write)
+#pragma sigio dims ckpt z(N * (3 - -1)) y
+#pragma sigio decomp blk block(z: start(1, 2), L; y : 1)
+#pragma sigio dataset ckpt.t type(float) dims(z, y) data(t->x) ghost(z: 1 y)
+#pragma sigio dataset ckpt type(float)
+#pragma sigio attr ckpt name("it's") n(x)
+int main(void) { return 0; }
+""",
     "macros": r"""
 #define BAD randm
 #define SIGNED _Pragma("sig temp totalsiz(16MB)")

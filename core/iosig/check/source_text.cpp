@@ -49,6 +49,7 @@ class Checker {
     const std::vector<Site> sites = check_signatures();
     SourceOpens opens(source_, is_cxx_, own, work_.left());
     check_associations(sites, opens);
+    check_directives(opens);
     add_missing_includes();
     if (source_.is_cut || opens.is_cut() || is_too_much()) add_not_checked();
     sort_findings();
@@ -98,6 +99,28 @@ class Checker {
       std::erase_if(following.calls, [&](const SourceToken& call) { return taken.contains(key(call)); });
       if (!following.calls.empty()) taken.insert(key(following.calls.front()));
       check_association(site->begin, following, opens.is_in_function(site->token));
+    }
+  }
+
+  void check_directives(const SourceOpens& opens) {
+    for (std::size_t i = 0; i < source_.tokens.size() && !is_too_much(); ++i) {
+      if (source_.tokens[i].kind != SourceToken::Kind::pragma) continue;
+      const SourcePragma& pragma = source_.pragmas[static_cast<std::size_t>(source_.tokens[i].pragma)];
+      if (pragma.name.is("sigio")) check_directive(pragma, opens.is_in_function(i));
+    }
+    if (!result_.directives.empty()) check_plain_calls();
+  }
+
+  /// A template has no I/O of its own: what it opens there would not be opened by all ranks, or twice.
+  void check_plain_calls() {
+    const std::span<const Opener> openers = known_openers();
+    for (std::size_t i = 0; i + 1 < source_.tokens.size() && !is_too_much(); ++i) {
+      const SourceToken& token = source_.tokens[i];
+      if (token.kind != SourceToken::Kind::word || token.at.file != 0 || !source_.tokens[i + 1].is("(")) continue;
+      if (i > 0 && (source_.tokens[i - 1].is(".") || source_.tokens[i - 1].is("->"))) continue;
+      if (std::ranges::find(openers, token.text, &Opener::name) == openers.end()) continue;
+      add(Severity::warning, "template", token,
+          fmt::format("'{}' opens a file in a template; the I/O of a template is what its directives say", token.text));
     }
   }
 
@@ -283,6 +306,54 @@ class Checker {
       finding.notes.push_back({position(definition_places_.find(parsed.name)->second),
                                fmt::format("first defined here as '{}'", signature_text(known->second))});
     }
+  }
+
+  void check_directive(const SourcePragma& pragma, bool in_function) {
+    Text text(pragma.name);
+    for (const SourceToken& token : pragma.tokens) text.append_as_spelled(token.text, token, token.after_blank);
+    if (text.text().size() > max_pragma_bytes) {
+      add(Severity::error, "source", pragma.name, "the pragma is longer than can be checked");
+      return;
+    }
+    if (!work_.spend(text.text().size() * SourceWork::token)) return;
+    ParsedDirective parsed = parse_directive(text.text());
+    report(parsed.diagnostics, "directive", text, pragma.is_operator);
+    if (!parsed.ok()) return;
+    const bool is_site = parsed.directive.kind == "output" || parsed.directive.kind == "input";
+    if (is_site && !in_function) {
+      add(Severity::error, "directive", text.begin(),
+          fmt::format("'{}' is outside of functions; put it where the code is to be", parsed.directive.kind));
+      return;
+    }
+    SourceDirective made{position(place(text, {0, text.text().size()})),
+                         0,
+                         std::move(parsed.directive),
+                         {},
+                         pragma.is_operator,
+                         in_function};
+    made.last_line = last_line(pragma);
+    for (const DirectiveClause& clause : made.directive.clauses)
+      made.clauses.push_back(position(place(text, clause.at)));
+    result_.directives.push_back(std::move(made));
+  }
+
+  /// Returns the number of the pragma's last line: lines may be joined, and a comment may go on in the next one.
+  std::size_t last_line(const SourcePragma& pragma) {
+    const SourceSpan end = pragma.tokens.empty() ? pragma.name.at : pragma.tokens.back().at;
+    const std::string& text = source_.files[end.file].text;
+    std::size_t i = end.end;
+    bool in_line_comment = false;
+    for (; i < text.size() && text[i] != '\n'; ++i) {
+      if (text[i] == '\\') {
+        i += text.compare(i + 1, 2, "\r\n") == 0 ? 2 : 1;
+      } else if (text.compare(i, 2, "//") == 0) {
+        in_line_comment = true;
+      } else if (!in_line_comment && text.compare(i, 2, "/*") == 0) {
+        i = std::min(text.find("*/", i + 2), text.size() - 2) + 1;
+      }
+    }
+    const auto& begins = line_begins(end.file);
+    return static_cast<std::size_t>(std::ranges::upper_bound(begins, std::min(i, text.size())) - begins.begin());
   }
 
   void sort_findings() {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "iosig/check/source_tokens.h"
+#include "iosig/format/directive_text.h"
 #include "iosig/format/signature_text.h"
 #include "iosig/model/opener.h"
 
@@ -32,8 +33,8 @@ struct SourceNote {
 
 struct SourceFinding {
   Diagnostic::Severity severity = Diagnostic::Severity::error;
-  std::string_view rule;  ///< kind, for tools that filter: signature, definition, association, callee, source,
-                          ///< storage, room, file
+  std::string_view rule;  ///< kind, for tools that filter: signature, definition, association, callee, directive,
+                          ///< template, source, storage, room, file
   SourcePosition at;
   std::string message;       ///< without the suggestion
   std::string suggestion;    ///< what was probably meant, or empty
@@ -41,14 +42,25 @@ struct SourceFinding {
   std::vector<SourceNote> notes;
 };
 
+/// A correct `#pragma sigio` (format/directive_text.h).
+struct SourceDirective {
+  SourcePosition at;          ///< from the directive's first word to its last
+  std::size_t last_line = 1;  ///< of the pragma, with its joined lines
+  Directive directive;
+  std::vector<SourcePosition> clauses;  ///< of their names, in the order of `directive.clauses`
+  bool is_operator = false;             ///< written as _Pragma("...")
+  bool in_function = false;
+};
+
 struct CheckedSource {
   struct Use {
     SourcePosition at;
     Signature signature;
   };
-  std::vector<SourceFinding> findings;  ///< by file and place
-  std::vector<Use> signatures;          ///< each correct `#pragma sig`
-  std::vector<SourceNote> missing;      ///< includes that were not found, once each
+  std::vector<SourceFinding> findings;      ///< by file and place
+  std::vector<Use> signatures;              ///< each correct `#pragma sig`
+  std::vector<SourceDirective> directives;  ///< in source order
+  std::vector<SourceNote> missing;          ///< includes that were not found, once each
 };
 
 /// Never fails: every mistake is a finding. `callees`: the user's openers, as `#pragma sigopen` declares them.

@@ -446,12 +446,15 @@ class Preprocessor {
   }
 
   void add_pragma(std::span<const SourceToken> words, bool is_operator) {
-    if (words.empty() || !(words[0].is("sig") || words[0].is("sigdef") || words[0].is("sigopen"))) return;
+    if (words.empty()) return;
+    const bool is_directive = words[0].is("sigio");
+    if (!is_directive && !words[0].is("sig") && !words[0].is("sigdef") && !words[0].is("sigopen")) return;
     SourceToken marker = words[0];
     marker.kind = Kind::pragma;
     marker.pragma = static_cast<int>(result_.pragmas.size());
     result_.tokens.push_back(marker);
-    result_.pragmas.push_back({marker, expand(words.subspan(1)), is_operator});
+    const auto rest = words.subspan(1);  // a directive's words become code, which the compiler expands
+    result_.pragmas.push_back({marker, is_directive ? Tokens(rest.begin(), rest.end()) : expand(rest), is_operator});
   }
 
   const SourceLanguage& language_;

@@ -22,10 +22,10 @@ struct SourceFile {
   std::string path, text;
 };
 
-/// `#pragma sig`, `sigdef` or `sigopen`.
+/// `#pragma sig`, `sigdef`, `sigopen` or `sigio`.
 struct SourcePragma {
   SourceToken name;
-  std::vector<SourceToken> tokens;  ///< after the name, macros expanded
+  std::vector<SourceToken> tokens;  ///< after the name, macros expanded (not those of sigio)
   bool is_operator = false;         ///< written as _Pragma("...")
 };
 

@@ -26,6 +26,13 @@ class PragmaText {
     text_ += spelling;
   }
 
+  /// Appends a token with the blanks that the source has; of several, one. For texts that become code: `a - -b`.
+  void append_as_spelled(std::string_view spelling, Place at, bool after_blank) {
+    if (!text_.empty() && after_blank) text_ += ' ';
+    pieces_.push_back({text_.size(), at});
+    text_ += spelling;
+  }
+
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] Place begin() const { return pieces_.empty() ? name_ : pieces_.front().at; }
   /// Returns the place of the token that contains this byte.

@@ -1,0 +1,419 @@
+#include "iosig/format/directive_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "iosig/base/text.h"
+
+namespace iosig {
+namespace {
+
+using std::string_view;
+
+/// What is between the parentheses of a clause.
+enum class ClauseForm {
+  expression,  ///< one text in the program's language
+  name,        ///< one name
+  level,       ///< one of `known_levels`
+  access,      ///< read or write
+  type,        ///< one of `known_types`
+  names,       ///< z, y, x
+  widths,      ///< z: G, y: G, or G
+  hints,       ///< key="value", ...
+  attributes,  ///< key=value, ...
+  ranges,      ///< z: start, count; ...
+  value,       ///< of one attribute
+};
+
+struct ClauseRule {
+  string_view kind, name;  ///< an empty name: the user's own
+  ClauseForm form;
+  bool is_required;
+  string_view example;
+};
+
+constexpr std::array clause_rules = {
+    ClauseRule{"file", "path", ClauseForm::expression, true, "path(fname)"},
+    ClauseRule{"file", "level", ClauseForm::level, true, "level(pnetcdf)"},
+    ClauseRule{"file", "comm", ClauseForm::expression, true, "comm(MPI_COMM_WORLD)"},
+    ClauseRule{"file", "access", ClauseForm::access, false, "access(write)"},
+    ClauseRule{"file", "hint", ClauseForm::hints, false, "hint(cb_nodes=\"4\")"},
+    ClauseRule{"dims", "", ClauseForm::expression, false, "z(NZ) y(NY) x(NX)"},
+    ClauseRule{"attr", "", ClauseForm::value, false, "title(\"a checkpoint\") time(double: t)"},
+    ClauseRule{"decomp", "block", ClauseForm::ranges, true, "block(z: c[0]*L, L; y: c[1]*L, L)"},
+    ClauseRule{"dataset", "type", ClauseForm::type, true, "type(double)"},
+    ClauseRule{"dataset", "dims", ClauseForm::names, true, "dims(z, y, x)"},
+    ClauseRule{"dataset", "data", ClauseForm::expression, true, "data(temp)"},
+    ClauseRule{"dataset", "decomp", ClauseForm::name, false, "decomp(blk)"},
+    ClauseRule{"dataset", "ghost", ClauseForm::widths, false, "ghost(z: 2, y: 2)"},
+    ClauseRule{"dataset", "attr", ClauseForm::attributes, false, "attr(units=\"K\")"},
+    ClauseRule{"output", "status", ClauseForm::expression, false, "status(error)"},
+    ClauseRule{"input", "status", ClauseForm::expression, false, "status(error)"},
+};
+
+constexpr std::array<string_view, 7> directive_kinds = {"file", "dims", "attr", "decomp", "dataset", "output", "input"};
+constexpr std::array<string_view, 5> known_levels = {"pnetcdf", "hdf5", "netcdf4", "mpiio", "posix"};
+constexpr std::array<string_view, 2> known_accesses = {"write", "read"};
+constexpr std::array<string_view, 8> known_types = {"double", "float", "int",   "int64",
+                                                    "short",  "int8",  "uint8", "uint64"};
+
+bool is_white_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+bool begins_name(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool continues_name(char c) { return begins_name(c) || std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool is_name(string_view text) {
+  return !text.empty() && begins_name(text.front()) && std::ranges::all_of(text, continues_name);
+}
+bool is_text(string_view value) { return value.size() > 1 && (value.front() == '"' || value.front() == '\''); }
+
+/// Walks over a text and knows which characters are outside of brackets and quotes.
+class BalancedText {
+ public:
+  explicit BalancedText(string_view text) : text_(text) {}
+
+  /// Returns the first of `wanted` at or after `begin` that no bracket or quote encloses, or the text's end. Stops at a
+  /// closing bracket that is not open.
+  std::size_t find(string_view wanted, std::size_t begin) {
+    std::string open;
+    for (std::size_t i = begin; i < text_.size(); ++i) {
+      const char c = text_[i];
+      if (open.empty() && wanted.find(c) != string_view::npos) return i;
+      if (c == '"' || c == '\'') {
+        i = end_of_quote(i);
+      } else if (c == '(' || c == '[' || c == '{') {
+        open += c == '(' ? ')' : c == '[' ? ']' : '}';
+      } else if (c == ')' || c == ']' || c == '}') {
+        if (open.empty() || open.back() != c) return fail(i, i + 1, fmt::format("'{}' closes nothing", c));
+        open.pop_back();
+      }
+    }
+    if (!open.empty()) return fail(begin, text_.size(), fmt::format("expected '{}' before the end", open.back()));
+    return text_.size();
+  }
+
+  [[nodiscard]] const std::optional<Diagnostic>& mistake() const { return mistake_; }
+
+ private:
+  std::size_t end_of_quote(std::size_t open) {
+    std::size_t i = open + 1;
+    while (i < text_.size() && text_[i] != text_[open]) i += text_[i] == '\\' ? 2 : 1;
+    if (i < text_.size()) return i;
+    return fail(open, text_.size(), "the quoted text is not closed") - 1;
+  }
+
+  std::size_t fail(std::size_t begin, std::size_t end, std::string message) {
+    if (!mistake_) {
+      mistake_.emplace();
+      mistake_->at = {begin, std::max(end, begin + 1)};
+      mistake_->message = std::move(message);
+    }
+    return text_.size();
+  }
+
+  string_view text_;
+  std::optional<Diagnostic> mistake_;
+};
+
+Span trimmed_span(string_view text, Span span) {
+  while (span.begin < span.end && is_white_space(text[span.begin])) ++span.begin;
+  while (span.end > span.begin && is_white_space(text[span.end - 1])) --span.end;
+  return span;
+}
+
+class DirectiveReader {
+ public:
+  explicit DirectiveReader(string_view text) : text_(text), plain_(text) {}
+
+  ParsedDirective read() {
+    if (read_head()) read_clauses();
+    if (result_.directive.kind == "file" && result_.ok()) read_signature();
+    if (result_.ok()) check_required();
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] string_view part(Span span) const { return text_.substr(span.begin, span.end - span.begin); }
+
+  bool add(Span at, std::string message, string_view suggestion = "") {
+    if (at.end <= at.begin) at.end = at.begin + 1;
+    result_.diagnostics.push_back(
+        {Diagnostic::Severity::error, at, std::move(message), std::string(suggestion), {}, ""});
+    return false;
+  }
+
+  void skip_blanks() {
+    while (at_ < text_.size() && is_white_space(text_[at_])) ++at_;
+  }
+
+  /// Reads letters, digits and `also`.
+  Span read_word(string_view also) {
+    skip_blanks();
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && (continues_name(text_[at_]) || also.find(text_[at_]) != string_view::npos)) ++at_;
+    return {begin, at_};
+  }
+
+  bool read_head() {
+    const Span kind = read_word("");
+    if (part(kind).empty()) return add(kind, fmt::format("expected a directive: {}", fmt::join(directive_kinds, ", ")));
+    if (std::ranges::find(directive_kinds, part(kind)) == directive_kinds.end())
+      return add(
+          kind,
+          fmt::format("unknown directive '{}'; expected {}", printable(part(kind)), fmt::join(directive_kinds, ", ")),
+          nearest_name(part(kind), directive_kinds));
+    Directive& directive = result_.directive;
+    directive.kind = part(kind);
+    const bool is_dataset = directive.kind == "dataset";
+    const Span name = read_word(".");
+    directive.name_at = name;
+    const std::size_t point = part(name).find('.');
+    directive.name = part(name).substr(0, point);
+    if (point != string_view::npos) directive.dataset = part(name).substr(point + 1);
+    const bool fits = is_name(directive.name) && (is_dataset ? is_name(directive.dataset) : point == string_view::npos);
+    if (fits && !(at_ < text_.size() && text_[at_] == '(')) return true;
+    if (is_dataset)
+      return add(name, "expected the file's name, a point and the data set's name: dataset ckpt.temp ...");
+    return add(name,
+               fmt::format("expected the name of a {0}: {0} {1} ...", directive.kind == "decomp" ? "decomp" : "file",
+                           directive.kind == "decomp" ? "blk" : "ckpt"));
+  }
+
+  [[nodiscard]] const ClauseRule* rule_of(string_view name) const {
+    const auto rule = std::ranges::find_if(clause_rules, [&](const ClauseRule& each) {
+      return each.kind == result_.directive.kind && (each.name.empty() || each.name == name);
+    });
+    return rule == clause_rules.end() ? nullptr : &*rule;
+  }
+
+  void read_clauses() {
+    for (skip_blanks(); at_ < text_.size(); skip_blanks()) {
+      const std::size_t begin = at_;
+      const Span name = read_word(result_.directive.kind == "file" ? "-" : "");
+      if (part(name).empty()) {
+        add({begin, begin + 1}, fmt::format("expected a clause, found '{}'", printable(text_.substr(begin, 1))));
+        return;
+      }
+      skip_blanks();
+      Span value = {at_, at_};
+      const bool has_value = at_ < text_.size() && text_[at_] == '(';
+      if (has_value) {
+        BalancedText balanced(text_);
+        const std::size_t close = balanced.find(")", at_ + 1);
+        if (close == text_.size()) {
+          add_unclosed(name, balanced.mistake());
+          return;
+        }
+        value = {at_ + 1, close};
+        at_ = close + 1;
+      }
+      read_clause(name, has_value, value, begin);
+    }
+  }
+
+  void add_unclosed(Span name, const std::optional<Diagnostic>& inner) {
+    if (inner)
+      result_.diagnostics.push_back(*inner);
+    else
+      add({at_, at_ + 1}, fmt::format("the '(' after '{}' is not closed", part(name)));
+  }
+
+  void read_clause(Span name, bool has_value, Span value, std::size_t begin) {
+    Directive& directive = result_.directive;
+    const ClauseRule* rule = rule_of(part(name));
+    if (rule == nullptr) {
+      if (directive.kind == "file" && is_signature_parameter(part(name))) return;
+      add_unknown_clause(name);
+      return;
+    }
+    std::fill(plain_.begin() + static_cast<std::ptrdiff_t>(begin), plain_.begin() + static_cast<std::ptrdiff_t>(at_),
+              ' ');
+    if (!is_name(part(name))) {
+      add(name, fmt::format("'{}' is no name; a name has letters, digits and '_'", printable(part(name))));
+      return;
+    }
+    if (!has_value || trimmed(part(value)).empty()) {
+      add(name, fmt::format("'{}' needs a value in parentheses, e.g. {}", part(name), rule->example));
+      return;
+    }
+    const auto same = [&](const DirectiveClause& each) { return each.name == part(name); };
+    if (const auto first = std::ranges::find_if(directive.clauses, same); first != directive.clauses.end()) {
+      add(name, fmt::format("'{}' is given twice", part(name)));
+      result_.diagnostics.back().other = first->at;
+      result_.diagnostics.back().other_message = "the first one";
+      return;
+    }
+    DirectiveClause clause{std::string(part(name)), name, {}};
+    if (read_entries(*rule, value, clause)) directive.clauses.push_back(std::move(clause));
+  }
+
+  static bool is_signature_parameter(string_view name) {
+    return std::ranges::any_of(signature_parameters(), [&](const ParameterInfo& each) { return each.name == name; });
+  }
+
+  void add_unknown_clause(Span name) {
+    std::vector<string_view> known;
+    for (const ClauseRule& each : clause_rules)
+      if (each.kind == result_.directive.kind) known.push_back(each.name);
+    add(name,
+        fmt::format("'{}' has no clause '{}'; expected {}", result_.directive.kind, printable(part(name)),
+                    fmt::join(known, ", ")),
+        nearest_name(part(name), known));
+  }
+
+  bool read_entries(const ClauseRule& rule, Span value, DirectiveClause& clause) {
+    const Span whole = trimmed_span(text_, value);
+    switch (rule.form) {
+      case ClauseForm::expression: clause.entries.push_back({"", "", {std::string(part(whole))}, whole}); return true;
+      case ClauseForm::value:
+        clause.entries.push_back({"", "", {}, whole});
+        return read_value(whole, clause.entries.back());
+      case ClauseForm::level: return read_choice(whole, known_levels, "level", clause);
+      case ClauseForm::access: return read_choice(whole, known_accesses, "access", clause);
+      case ClauseForm::type: return read_choice(whole, known_types, "type", clause);
+      case ClauseForm::name:
+        if (!is_name(part(whole))) return add(whole, fmt::format("expected one name, e.g. {}", rule.example));
+        clause.entries.push_back({"", "", {std::string(part(whole))}, whole});
+        return true;
+      default: break;
+    }
+    const char separator = rule.form == ClauseForm::ranges ? ';' : ',';
+    for (const Span each : split_span(value, separator)) {
+      if (!read_entry(rule, trimmed_span(text_, each), clause)) return false;
+      const DirectiveEntry& made = clause.entries.back();
+      const auto twice = std::find_if(clause.entries.begin(), clause.entries.end() - 1,
+                                      [&](const DirectiveEntry& one) { return one.key == made.key; });
+      const bool is_list = rule.form == ClauseForm::names;
+      if (!is_list && twice != clause.entries.end() - 1)
+        return add(made.at, fmt::format("'{}' is given twice in {}", made.key, rule.name));
+    }
+    return true;
+  }
+
+  bool read_entry(const ClauseRule& rule, Span each, DirectiveClause& clause) {
+    if (rule.form == ClauseForm::names) {
+      if (!is_name(part(each))) return add(each, fmt::format("expected names, e.g. {}", rule.example));
+      clause.entries.push_back({"", "", {std::string(part(each))}, each});
+      return true;
+    }
+    const bool has_equals = rule.form == ClauseForm::hints || rule.form == ClauseForm::attributes;
+    const char sign = has_equals ? '=' : ':';
+    const std::size_t middle = part(each).find(sign);
+    const string_view key = trimmed(part(each).substr(0, middle));
+    const bool has_key = middle != string_view::npos && is_name(key);
+    if (!has_key && rule.form == ClauseForm::widths && !part(each).empty()) {  // of all axes
+      clause.entries.push_back({"", "", {std::string(part(each))}, each});
+      return true;
+    }
+    if (!has_key) return add(each, fmt::format("expected a name and '{}', e.g. {}", sign, rule.example));
+    const Span rest = trimmed_span(text_, {each.begin + middle + 1, each.end});
+    DirectiveEntry entry{std::string(key), "", {}, each};
+    if (part(rest).empty()) return add(each, fmt::format("expected a value after '{}{}'", key, sign));
+    if (rule.form == ClauseForm::attributes) {
+      if (!read_value(rest, entry)) return false;
+    } else if (rule.form == ClauseForm::hints) {
+      if (!is_text(part(rest))) return add(rest, fmt::format("expected a text in quotes, e.g. {}=\"4\"", key));
+      entry.values.emplace_back(part(rest));
+    } else if (!read_numbers(rule, rest, entry)) {
+      return false;
+    }
+    clause.entries.push_back(std::move(entry));
+    return true;
+  }
+
+  /// Reads the expressions after `AXIS:`; ranges have two, widths one.
+  bool read_numbers(const ClauseRule& rule, Span rest, DirectiveEntry& entry) {
+    for (const Span one : split_span(rest, ',')) {
+      const Span inner = trimmed_span(text_, one);
+      if (part(inner).empty()) return add(entry.at, fmt::format("an expression is missing after '{}:'", entry.key));
+      entry.values.emplace_back(part(inner));
+    }
+    const std::size_t wanted = rule.form == ClauseForm::ranges ? 2 : 1;
+    if (entry.values.size() == wanted) return true;
+    return add(entry.at, rule.form == ClauseForm::ranges
+                             ? fmt::format("expected the first index and the number of elements of this rank: {0}: "
+                                           "start, count (separate axes by ';')",
+                                           entry.key)
+                             : fmt::format("expected one width after '{}:'", entry.key));
+  }
+
+  /// Reads an attribute's value: a text, a number, or `TYPE: EXPR`.
+  bool read_value(Span whole, DirectiveEntry& entry) {
+    const string_view value = part(whole);
+    const std::size_t colon = value.find(':');
+    if (const string_view type = trimmed(value.substr(0, colon)); colon != string_view::npos && is_name(type)) {
+      if (std::ranges::find(known_types, type) == known_types.end())
+        return add(whole, fmt::format("unknown type '{}'; expected {}", type, fmt::join(known_types, ", ")), "");
+      entry.type = type;
+      entry.values.emplace_back(trimmed(value.substr(colon + 1)));
+      return !entry.values.back().empty() || add(whole, fmt::format("expected a value after '{}:'", type));
+    }
+    const bool is_number = value.find_first_not_of("+-.0123456789eEdD") == string_view::npos &&
+                           value.find_first_of("0123456789") != string_view::npos;
+    if (!is_text(value) && !is_number)
+      return add(whole, fmt::format("expected a text in quotes, a number, or a type and an expression, e.g. double: {}",
+                                    printable(value)));
+    if (is_number) entry.type = value.find_first_of(".eEdD") == string_view::npos ? "int" : "double";
+    entry.values.emplace_back(value);
+    return true;
+  }
+
+  bool read_choice(Span whole, std::span<const string_view> known, string_view what, DirectiveClause& clause) {
+    if (std::ranges::find(known, part(whole)) == known.end())
+      return add(whole,
+                 fmt::format("unknown {} '{}'; expected {}", what, printable(part(whole)), fmt::join(known, ", ")),
+                 nearest_name(part(whole), known));
+    clause.entries.push_back({"", "", {std::string(part(whole))}, whole});
+    return true;
+  }
+
+  std::vector<Span> split_span(Span whole, char separator) const {
+    std::vector<Span> parts;
+    BalancedText balanced(text_.substr(0, whole.end));
+    const std::array<char, 1> wanted = {separator};
+    for (std::size_t begin = whole.begin; begin <= whole.end;) {
+      const std::size_t end = balanced.find({wanted.data(), 1}, begin);
+      parts.push_back({begin, end});
+      begin = end + 1;
+    }
+    return parts;
+  }
+
+  /// Parses what is left of a `file` without its own clauses, each byte at its place.
+  void read_signature() {
+    std::fill_n(plain_.begin(), result_.directive.name_at.end, ' ');
+    if (trimmed(plain_).empty()) return;
+    ParsedSignature parsed = parse_sig(plain_);
+    for (Diagnostic& found : parsed.diagnostics) result_.diagnostics.push_back(std::move(found));
+    if (parsed.ok()) result_.directive.signature = signature_text(parsed.signature);
+  }
+
+  void check_required() {
+    const Directive& directive = result_.directive;
+    for (const ClauseRule& rule : clause_rules) {
+      const auto same = [&](const DirectiveClause& each) { return each.name == rule.name; };
+      if (rule.kind == directive.kind && rule.is_required && std::ranges::none_of(directive.clauses, same))
+        add(directive.name_at, fmt::format("'{}' needs {}(...), e.g. {}", directive.kind, rule.name, rule.example));
+    }
+    const bool lists = directive.kind == "dims" || directive.kind == "attr";
+    if (lists && directive.clauses.empty())
+      add(directive.name_at, fmt::format("'{0}' needs at least one entry, e.g. {0} {1} {2}", directive.kind,
+                                         directive.name, rule_of("")->example));
+  }
+
+  string_view text_;
+  std::string plain_;  ///< `text_` with blanks for the clauses that were read
+  std::size_t at_ = 0;
+  ParsedDirective result_;
+};
+
+}  // namespace
+
+ParsedDirective parse_directive(string_view text) { return DirectiveReader(text).read(); }
+
+}  // namespace iosig

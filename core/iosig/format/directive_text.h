@@ -1,0 +1,58 @@
+// The I/O directives: what a program's arrays are called in a file, and how ranks share them. `#pragma sigio` in C and
+// C++, `!$sigio` in Fortran; `iosig generate` writes the parallel I/O code that they describe. One parser for it, for
+// `iosig check` and for the compiler's plugin.
+//
+//   file NAME path(EXPR) level(LEVEL) comm(EXPR) [access(write|read)] [hint(KEY="VALUE", ...)] [signature parameters]
+//   dims FILE AXIS(EXPR)...
+//   attr FILE KEY(VALUE)...                         VALUE := "text" | number | TYPE: EXPR
+//   decomp NAME block(AXIS: START, COUNT; ...)
+//   dataset FILE.NAME type(TYPE) dims(AXIS, ...) data(EXPR) [decomp(NAME)] [ghost(AXIS: WIDTH, ...) or ghost(WIDTH)]
+//           [attr(KEY=VALUE, ...)]
+//   output FILE [status(LVALUE)]                    the place where the file is written
+//   input FILE [status(LVALUE)]                     the place where it is read
+//
+// An EXPR is a text in the program's language, of which the parser only requires that brackets and quotes are balanced.
+// The parser sees one directive. Whether the names fit those of other directives is checked by `iosig generate`.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "iosig/format/signature_text.h"
+
+namespace iosig {
+
+/// One entry of a clause: `z: c[0]*L, L` has the key `z` and two values. Without a key, e.g. in dims(z, y), the key is
+/// empty. `type` is the one before an attribute's value, e.g. attr(time=double: t), or empty.
+struct DirectiveEntry {
+  std::string key, type;
+  std::vector<std::string> values;
+  Span at;
+};
+
+struct DirectiveClause {
+  std::string name;
+  Span at;  ///< of the name
+  std::vector<DirectiveEntry> entries;
+};
+
+struct Directive {
+  std::string kind;     ///< file, dims, attr, decomp, dataset, output, input
+  std::string name;     ///< of the file; of the decomposition
+  std::string dataset;  ///< of `dataset FILE.NAME`: NAME
+  Span name_at;
+  std::vector<DirectiveClause> clauses;  ///< in their order; those of dims and attr have the user's names
+  std::string signature;                 ///< of `file`: canonical, or empty
+};
+
+struct ParsedDirective {
+  Directive directive;
+  std::vector<Diagnostic> diagnostics;  ///< the first mistake in each clause, by place
+  [[nodiscard]] bool ok() const { return diagnostics.empty(); }
+};
+
+/// Parses the text after `#pragma sigio` or `!$sigio`.
+[[nodiscard]] ParsedDirective parse_directive(std::string_view text);
+
+}  // namespace iosig

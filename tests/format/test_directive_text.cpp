@@ -1,0 +1,110 @@
+#include <doctest/doctest.h>
+
+#include "iosig/format/directive_text.h"
+
+using namespace iosig;
+
+namespace {
+
+Directive directive_of(const char* text) {
+  const ParsedDirective parsed = parse_directive(text);
+  REQUIRE_MESSAGE(parsed.ok(), parsed.diagnostics.front().message);
+  return parsed.directive;
+}
+
+/// The part of `text` that the first mistake underlines, and what it says.
+struct Mistake {
+  std::string at, message, suggestion;
+};
+Mistake mistake_in(const std::string& text) {
+  const ParsedDirective parsed = parse_directive(text);
+  REQUIRE_FALSE(parsed.ok());
+  const Diagnostic& first = parsed.diagnostics.front();
+  REQUIRE(first.at.begin < first.at.end);
+  return {text.substr(std::min(first.at.begin, text.size()), first.at.end - first.at.begin), first.message,
+          first.suggestion};
+}
+
+}  // namespace
+
+TEST_CASE("directive: a file has its clauses, hints, and the parameters of a signature in any order") {
+  const Directive file = directive_of(
+      "file ckpt persist path(dir[k(1)]) level(mpiio) totalsize(6GB) comm(MPI_COMM_WORLD) hint(a=\"1\", b=\"x, y\")");
+  CHECK(file.kind == "file");
+  CHECK(file.name == "ckpt");
+  CHECK(file.signature == "persist totalsize(6GB)");
+  REQUIRE(file.clauses.size() == 4);
+  CHECK(file.clauses[0].entries[0].values[0] == "dir[k(1)]");
+  CHECK(file.clauses[3].entries.size() == 2);
+  CHECK(file.clauses[3].entries[1].key == "b");
+  CHECK(file.clauses[3].entries[1].values[0] == "\"x, y\"");
+}
+
+TEST_CASE("directive: brackets and quotes keep separators together") {
+  const Directive decomp = directive_of("decomp blk block(z: at(c[0], 'x;'), n[L, 1]; y: a ? b : c, 1)");
+  const auto& entries = decomp.clauses[0].entries;
+  REQUIRE(entries.size() == 2);
+  CHECK(entries[0].key == "z");
+  CHECK(entries[0].values == std::vector<std::string>{"at(c[0], 'x;')", "n[L, 1]"});
+  CHECK(entries[1].values == std::vector<std::string>{"a ? b : c", "1"});
+}
+
+TEST_CASE("directive: an attribute is a text, a number, or an expression with its type") {
+  const Directive attr = directive_of("attr ckpt title(\"a:b\") version(3) dt(1.5e-3) time(double: s->t)");
+  REQUIRE(attr.clauses.size() == 4);
+  CHECK(attr.clauses[0].entries[0].type.empty());
+  CHECK(attr.clauses[1].entries[0].type == "int");
+  CHECK(attr.clauses[2].entries[0].type == "double");
+  CHECK(attr.clauses[3].entries[0].type == "double");
+  CHECK(attr.clauses[3].entries[0].values[0] == "s->t");
+}
+
+TEST_CASE("directive: a data set names its file, its axes and its array") {
+  const Directive dataset = directive_of(
+      "dataset ckpt.temp type(double) dims(z, y,x) decomp(blk) data(temp) ghost(z:G, y : 2) attr(units=\"K\", n=1)");
+  CHECK(dataset.name == "ckpt");
+  CHECK(dataset.dataset == "temp");
+  REQUIRE(dataset.clauses.size() == 6);
+  CHECK(dataset.clauses[1].entries.size() == 3);
+  CHECK(dataset.clauses[4].entries[1].key == "y");
+  CHECK(dataset.clauses[4].entries[1].values[0] == "2");
+  CHECK(dataset.clauses[5].entries[1].type == "int");
+}
+
+TEST_CASE("directive: one width is for all axes, and an expression with a colon is no axis") {
+  const auto width = [](const char* text) {
+    return directive_of(("dataset c.t type(int) dims(z) data(d) ghost(" + std::string(text) + ")").c_str())
+        .clauses.back()
+        .entries[0];
+  };
+  CHECK(width("G").key.empty());
+  CHECK(width("a > 0 ? a : b").key.empty());
+  CHECK(width("a > 0 ? a : b").values[0] == "a > 0 ? a : b");
+  CHECK(width("z: a ? b : c").key == "z");
+}
+
+TEST_CASE("directive: a mistake is underlined, and what was meant is suggested") {
+  CHECK(mistake_in("fiel ckpt").suggestion == "file");
+  CHECK(mistake_in("").message == "expected a directive: file, dims, attr, decomp, dataset, output, input");
+  CHECK(mistake_in("file ckpt path(f) lvel(mpiio)").at == "lvel");
+  CHECK(mistake_in("file ckpt path(f) lvel(mpiio)").suggestion == "level");
+  CHECK(mistake_in("file ckpt path(f) level(mpio) comm(c)").suggestion == "mpiio");
+  CHECK(mistake_in("file ckpt path(f) level(mpiio)").message == "'file' needs comm(...), e.g. comm(MPI_COMM_WORLD)");
+  CHECK(mistake_in("file ckpt path(f) level(mpiio) comm(c) totalsize(6XB)").at == "6XB");
+  CHECK(mistake_in("dataset temp type(double)").at == "temp");
+  CHECK(mistake_in("dataset c.t type(duoble) dims(z) data(d)").suggestion == "double");
+  CHECK(mistake_in("output a b").message == "'output' has no clause 'b'; expected status");
+  CHECK(mistake_in("dims ckpt z(1) z(2)").message == "'z' is given twice");
+  CHECK(mistake_in("dims ckpt").at == "ckpt");
+  CHECK(mistake_in("dims ckpt z").message == "'z' needs a value in parentheses, e.g. z(NZ) y(NY) x(NX)");
+  CHECK(mistake_in("decomp blk block(z: 1)").at == "z: 1");
+  CHECK(mistake_in("decomp blk block(z: 1, 2, 3)").at == "z: 1, 2, 3");
+  CHECK(mistake_in("attr ckpt time(t)").at == "t");
+}
+
+TEST_CASE("directive: brackets and quotes must fit") {
+  CHECK(mistake_in("output ckpt status(e").message == "the '(' after 'status' is not closed");
+  CHECK(mistake_in("output ckpt status(e[1)").at == ")");
+  CHECK(mistake_in("file ckpt path(\"f) level(mpiio)").message == "the quoted text is not closed");
+  CHECK(mistake_in("output ckpt )").at == ")");
+}
