@@ -42,6 +42,21 @@ void add_report(Verb app) {
   verb.footer("Example: iosig report job.trace -o job.html");
 }
 
+void add_generate(Verb app) {
+  const Verb verb =
+      app.add_verb("generate", "Write parallel I/O code from directives in a template (C, C++)").group(python_group);
+  verb.describe_option("TEMPLATE", "C or C++ with directives: #pragma sigio").type_name("FILE").required();
+  verb.describe_option("-o,--output", "the program with its I/O; standard output unless given").type_name("FILE");
+  verb.describe_option("--level", "instead of the files' own: mpiio or pnetcdf").type_name("LEVEL");
+  verb.describe_option("-I,--include", "search this directory for included files; may be repeated").type_name("DIR");
+  verb.describe_option("-D,--define", "define NAME as #define does; may be repeated").type_name("NAME[=VALUE]");
+  verb.describe_flag("--check", "only report mistakes; status 1 if there are errors");
+  verb.describe_flag("--show-model", "print what the directives describe");
+  verb.describe_flag("--explain", "print how the data are moved, and why");
+  verb.describe_flag("--json", "print one JSON document, iosig.generate/1");
+  verb.footer("Example: iosig generate s3d.c -o s3d_io.c && mpicc s3d_io.c -lpnetcdf");
+}
+
 void add_repro(Verb app) {
   const Verb repro = app.add_verb("repro", "Reproduce the papers' tables and figures, with a verdict on each fact")
                          .group(python_group)

@@ -36,6 +36,7 @@ void add_verify_file(Verb app, Action& action);
 void add_completion(Verb app, Action& action);
 void add_man(Verb app, Action& action);
 void add_plot(Verb app);
+void add_generate(Verb app);
 void add_report(Verb app);
 void add_repro(Verb app);
 void add_query_sql(Verb query);

@@ -90,6 +90,7 @@ int main(int argc, char** argv) {
   add_doctor(root, action);
   add_completion(root, action);
   add_man(root, action);
+  add_generate(root);
   add_plot(root);
   add_report(root);
   add_repro(root);

@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "directives.h"
 #include "iosig/config/storage_file.h"
 #include "iosig/cost/markov.h"
 #include "iosig/cost/reliability.h"
@@ -151,6 +152,7 @@ NB_MODULE(_core, module) {
   python::bind_detection(module);
   python::bind_lookup(module);
   python::bind_striping(module);
+  python::bind_directives(module);
   python::bind_trace(module);
   python::bind_trace_summary(module);
   python::bind_simulation(module);

@@ -294,3 +294,6 @@ def simulate_requests(
     writes: npt.NDArray[np.bool_],
     region_bytes: int,
 ) -> tuple[float, float, npt.NDArray[np.float64], npt.NDArray[np.float64]]: ...
+def read_template(
+    path: str, is_cxx: bool, include_directories: list[str], definitions: list[tuple[str, str]]
+) -> dict[str, Any]: ...

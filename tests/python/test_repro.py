@@ -28,6 +28,7 @@ from matplotlib.figure import Figure
 
 from conftest import BUILD, Iosig
 from iosig import plot
+from iosig.generate import cli as generate
 from iosig.panels import Look, Panel, explore_panels, plot_panels
 from iosig.report import cli as report
 from iosig.repro import artefact, cli, machine
@@ -584,13 +585,12 @@ def test_the_command_knows_the_words_of_the_python_packages_verbs(iosig: Iosig, 
             assert {word for word in told if word.startswith("--")} - {"--help"} == options, (verb, name)
             ids = ["all", *sorted(IDS + DOE_IDS + REPLAYED_IDS + DISK_IDS)] if name == "run" else []
             assert [word for word in told if not word.startswith("-")] == ids
-    asked = f'source {script}; COMP_WORDS=(iosig report ""); COMP_CWORD=2; _iosig; echo ${{COMPREPLY[*]}}'
-    told = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True).stdout.split()
-    options = {
-        word for parameter in typer.main.get_command(report.app).params for word in parameter.opts
-        if word.startswith("--")
-    }  # fmt: skip
-    assert {word for word in told if word.startswith("--")} - {"--help"} == options
+    for verb, app in (("report", report.app), ("generate", generate.app)):
+        asked = f'source {script}; COMP_WORDS=(iosig {verb} ""); COMP_CWORD=2; _iosig; echo ${{COMPREPLY[*]}}'
+        told = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True).stdout.split()
+        parameters = typer.main.get_command(app).params
+        options = {word for parameter in parameters for word in parameter.opts if word.startswith("--")}
+        assert {word for word in told if word.startswith("--")} - {"--help"} == options
     iosig("man", tmp_path / "man1")
     assert "iosig repro run" in (tmp_path / "man1" / "iosig-repro.1").read_text().replace("\\-", "-")
     assert "iosig repro run" not in iosig("--help").stdout and "repro  " in iosig("--help").stdout

@@ -23,6 +23,7 @@ TRANSCRIPTS = [
     "README.md",
     "docs/cli/advise.md",
     "docs/cli/choose.md",
+    "docs/cli/generate.md",
     "docs/cli/pattern.md",
     "docs/cli/query.md",
     "docs/cli/reliability.md",

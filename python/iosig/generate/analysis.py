@@ -1,0 +1,44 @@
+"""Which bytes of a data set are contiguous: in memory, in a rank's view of the file, across ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iosig.generate.model import Dataset
+
+
+@dataclass(frozen=True)
+class Contiguity:
+    dataset: str
+    memory: str  # contiguous | strided
+    view: str  # contiguous | strided: the elements of one rank in the file
+    ranks: str  # side by side | interleaved | one rank
+    reasons: list[str]
+
+
+def contiguity(dataset: Dataset) -> Contiguity:
+    """From the axes that are split and those with ghost cells; the extents need not be known.
+
+    Elements of a rank are one piece of the file if it has all of every axis but the slowest. Ghost cells along the
+    slowest axis lie before and behind the elements in memory, along any other axis between them.
+    """
+    names = [axis.name for axis in dataset.axes]
+    split = [name for name in names if dataset.decomposition is not None and name in dataset.decomposition.ranges]
+    padded = [name for name in names if name in dataset.ghost]
+    between = [name for name in padded if name != names[0]]
+    inner = [name for name in split if name != names[0]]
+    reasons = []
+    if between:
+        reasons.append(f"memory is strided: ghost cells along {', '.join(between)} lie between the elements")
+    else:
+        reasons.append("memory is contiguous: no ghost cells lie between the elements")
+    if not split:
+        reasons.append("one rank writes all of it: it has no decomposition")
+    elif inner:
+        told = ", ".join(split)
+        reasons.append(f"a rank has pieces of the file: {told} are shared, not only the slowest axis {names[0]}")
+    else:
+        reasons.append(f"a rank has one piece of the file: only the slowest axis {names[0]} is shared")
+    ranks = "one rank" if not split else "interleaved" if inner else "side by side"
+    memory, view = ("strided" if parts else "contiguous" for parts in (between, inner))
+    return Contiguity(dataset.name, memory, view, ranks, reasons)

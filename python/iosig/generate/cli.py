@@ -1,0 +1,130 @@
+"""`iosig generate`: the command."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from iosig import command
+from iosig.drafts import replaced
+from iosig.generate.model import LEVELS, Model, build
+from iosig.generate.optimise import Decision, decide
+from iosig.generate.render import MARK, Renderer
+from iosig.generate.template import Mistake, read_template
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+FINDINGS, BAD_INPUT = 1, 3
+
+
+def model_text(model: Model) -> str:
+    """One line for each thing."""
+    lines = []
+    for file in model.files.values():
+        words = [f"file {file.name}: {file.path}, level {file.level}, comm {file.comm}"]
+        words += [file.signature] if file.signature else []
+        lines.append(", ".join(words))
+        lines += [f"  axis {axis.name}: {axis.extent} elements" for axis in file.axes.values()]
+        lines += [f"  attribute {each.name}: {each.type or 'text'} {each.value}" for each in file.attributes]
+        for each in file.datasets:
+            axes = ", ".join(axis.name for axis in each.axes)
+            split = each.decomposition.name if each.decomposition else "none, rank 0 writes it"
+            ghost = ", ".join(f"{axis}: {width}" for axis, width in each.ghost.items())
+            told = f"  data set {each.name}: {each.type} ({axes}) from {each.data}, decomposition {split}"
+            lines.append(told + (f", ghost cells {ghost}" if ghost else ""))
+    for known in model.decompositions.values():
+        lines.append(f"decomposition {known.name}")
+        lines += [f"  {axis}: {count} elements from {start}" for axis, (start, count) in known.ranges.items()]
+    lines += [f"{site.kind} {site.file.name}: line {site.place.line}" for site in model.sites]
+    return "\n".join(lines)
+
+
+def explanation(model: Model, decisions: list[Decision]) -> str:
+    lines = []
+    for site, decision in zip(model.sites, decisions, strict=True):
+        lines.append(f"{site.place}: {site.kind} {site.file.name}, level {site.file.level}: {decision.method}")
+        for each in decision.contiguity:
+            lines.append(f"  {each.dataset}: memory {each.memory}, file {each.view}, ranks {each.ranks}")
+            lines += [f"    {reason}" for reason in each.reasons]
+        lines += [f"  {reason}" for reason in decision.reasons]
+    return "\n".join(lines)
+
+
+def check_output(output: str, template: str) -> None:
+    """Only what was generated before is replaced."""
+    path = Path(output)
+    if not path.exists() or not path.is_file():
+        return
+    if path.samefile(template):
+        raise ValueError(f"{output}: this is the template; give another name for what is made of it")
+    with path.open(encoding="utf-8", errors="replace") as file:
+        if file.readline(len(MARK)) != MARK:
+            raise ValueError(f"{output}: exists and was not made by iosig generate; move it away or give another name")
+
+
+def say(mistakes: list[Mistake]) -> None:
+    for mistake in mistakes:
+        print(mistake.text(), file=sys.stderr)
+
+
+@app.command(epilog="e.g. iosig generate s3d.c -o s3d_io.c && mpicc s3d_io.c -lpnetcdf")
+def generate(
+    template: Annotated[str, typer.Argument(metavar="TEMPLATE", help="C or C++ with directives: #pragma sigio.")],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Default: standard output.")] = "-",
+    level: Annotated[str, typer.Option(help=f"Instead of the files' own: {', '.join(LEVELS)}.")] = "",
+    include: Annotated[
+        list[str] | None, typer.Option("--include", "-I", metavar="DIR", help="Where included files are; repeatable.")
+    ] = None,
+    define: Annotated[
+        list[str] | None, typer.Option("--define", "-D", metavar="NAME[=VALUE]", help="As for compilers; repeatable.")
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Only report mistakes; status 1 if there are errors.")] = False,
+    show_model: Annotated[bool, typer.Option("--show-model", help="Print what the directives describe.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Print how the data are moved, and why.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON document, iosig.generate/1.")] = False,
+) -> None:
+    """Write the parallel I/O code that the directives of a template describe.
+
+    Exit status: 0 done, 1 --check found errors, 2 wrong usage, 3 the template has errors, 4 the system refused.
+    """
+    if level and level not in LEVELS:
+        raise typer.BadParameter(f"expected one of {', '.join(LEVELS)}", param_hint="--level")
+    read = read_template(template, include or [], define or [])
+    model, mistakes = build(read, level)
+    mistakes = sorted(read.mistakes + mistakes, key=lambda each: (each.place.line, each.place.column))
+    errors = sum(each.severity == "error" for each in mistakes)
+    decisions = [] if errors else [decide(site) for site in model.sites]
+    only_shows = check or show_model or explain
+    writes_file = not only_shows and not errors and output != "-"
+    if not only_shows and not errors:
+        check_output(output, template)
+        made = Renderer(read, model).text("<stdout>" if output == "-" else output)
+        if writes_file:
+            with replaced(Path(output)) as draft:
+                draft.write_text(made, encoding="utf-8", errors="surrogateescape")
+        elif not json_:
+            sys.stdout.buffer.write(made.encode("utf-8", "surrogateescape"))
+    if json_:
+        document: dict[str, Any] = {"schema": "iosig.generate/1", "template": template}
+        document["output"] = output if writes_file else None
+        document["findings"] = [{"severity": m.severity, "message": m.message, **asdict(m.place)} for m in mistakes]
+        document |= model.document() if not errors else {}
+        document["decisions"] = [asdict(decision) for decision in decisions]
+        print(json.dumps(document, indent=2))
+    else:
+        say(mistakes)
+        if show_model and not errors:
+            print(model_text(model))
+        if explain and not errors:
+            print(explanation(model, decisions))
+    if errors:
+        raise typer.Exit(FINDINGS if check else BAD_INPUT)
+
+
+def main() -> None:
+    command.run(app, "iosig generate")

@@ -1,0 +1,388 @@
+"""The intermediate model: what the directives of a template describe, with their names resolved.
+
+`build` makes it and reports what does not fit together. Expressions stay texts of the program's language; where they
+are numbers, they are checked here, otherwise by the generated code at run time.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from iosig.generate.template import Clause, Directive, Mistake, Place, Template
+
+LEVELS = ("mpiio", "pnetcdf")
+MAX_INT = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Axis:
+    name: str
+    extent: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Attribute:
+    name: str
+    type: str  # empty: a text
+    value: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """How ranks share axes: of each one the first index and the number of elements of this rank."""
+
+    name: str
+    ranges: dict[str, tuple[str, str]]
+    place: Place
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """`axes`: slowest first. Without a decomposition every rank has all of it, and the first one writes it."""
+
+    name: str
+    type: str
+    axes: list[Axis]
+    data: str
+    decomposition: Decomposition | None
+    ghost: dict[str, str]
+    attributes: list[Attribute]
+    place: Place
+
+
+@dataclass
+class File:
+    name: str
+    path: str
+    level: str
+    comm: str
+    access: str  # write, read, or empty: both
+    hints: dict[str, str]
+    signature: str
+    place: Place
+    axes: dict[str, Axis] = field(default_factory=dict)
+    attributes: list[Attribute] = field(default_factory=list)
+    datasets: list[Dataset] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a file is written (`output`) or read (`input`)."""
+
+    kind: str
+    file: File
+    status: str | None
+    place: Place
+    last_line: int
+
+
+@dataclass
+class Model:
+    files: dict[str, File] = field(default_factory=dict)
+    decompositions: dict[str, Decomposition] = field(default_factory=dict)
+    sites: list[Site] = field(default_factory=list)
+
+    def document(self) -> dict[str, Any]:
+        """For --json and --show-model."""
+        return {
+            "files": [file_document(file) for file in self.files.values()],
+            "sites": [{"kind": s.kind, "file": s.file.name, "line": s.place.line} for s in self.sites],
+        }
+
+
+def file_document(file: File) -> dict[str, Any]:
+    def attributes(listed: list[Attribute]) -> list[dict[str, str]]:
+        return [{"name": each.name, "type": each.type or "text", "value": each.value} for each in listed]
+
+    datasets = []
+    for each in file.datasets:
+        split = each.decomposition
+        datasets.append(
+            {
+                "name": each.name,
+                "type": each.type,
+                "axes": [axis.name for axis in each.axes],
+                "data": each.data,
+                "decomposition": None if split is None else {"name": split.name, "block": split.ranges},
+                "ghost": each.ghost,
+                "attributes": attributes(each.attributes),
+                "line": each.place.line,
+            }
+        )
+    words = {key: asdict(file)[key] for key in ("name", "path", "level", "comm", "access", "hints", "signature")}
+    axes = {axis.name: axis.extent for axis in file.axes.values()}
+    return words | {"axes": axes, "attributes": attributes(file.attributes), "datasets": datasets}
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    found = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean '{found[0]}'?" if found else ""
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names) or "none"
+
+
+def number(expression: str) -> int | None:
+    return int(expression) if re.fullmatch(r"[+-]?\d+", expression) else None
+
+
+class Builder:
+    def __init__(self, template: Template, level: str) -> None:
+        self.template = template
+        self.level = level
+        self.model = Model()
+        self.mistakes: list[Mistake] = []
+        self.used: set[str] = set()  # decompositions
+
+    def refuse(self, place: Place, message: str, severity: str = "error") -> None:
+        self.mistakes.append(Mistake(place, message, severity))
+
+    def build(self) -> Model:
+        for directive in self.template.directives:
+            self.check_reserved(directive)
+            getattr(self, f"add_{directive.kind}")(directive)
+        if not self.mistakes:
+            self.check_uses()
+        return self.model
+
+    def check_reserved(self, directive: Directive) -> None:
+        for clause in directive.clauses.values():
+            if any(re.search(r"\biosig_", value) for entry in clause.entries for value in entry.values):
+                self.refuse(clause.place, "names that begin with 'iosig_' are those of the generated code")
+
+    # -- declarations
+
+    def add_file(self, directive: Directive) -> None:
+        known = self.model.files.get(directive.name)
+        if known is not None:
+            return self.refuse(
+                directive.place, f"file '{known.name}' is declared again; first in line {known.place.line}"
+            )
+        level = self.level or str(directive.get("level"))
+        if level not in LEVELS:
+            at = directive.clauses["level"].place
+            return self.refuse(at, f"level '{level}' cannot be generated; expected {listed(LEVELS)}")
+        hints = {e.key: e.values[0] for e in directive.clauses["hint"].entries} if "hint" in directive.clauses else {}
+        self.model.files[directive.name] = File(
+            directive.name,
+            str(directive.get("path")),
+            level,
+            str(directive.get("comm")),
+            directive.get("access") or "",
+            hints,
+            directive.signature,
+            directive.place,
+        )
+        return None
+
+    def file_of(self, directive: Directive) -> File | None:
+        file = self.model.files.get(directive.name)
+        if file is None:
+            every = {each.name: each for each in self.template.directives if each.kind == "file"}
+            at = every[directive.name].place.line if directive.name in every else 0
+            later = f"; it is declared later, in line {at}" if at else ""
+            hint = later or nearest(directive.name, every) or f"; declare it: #pragma sigio file {directive.name} ..."
+            if directive.name not in every or later:
+                self.refuse(directive.place, f"no file '{directive.name}' is declared before{hint}")
+        elif directive.kind not in ("output", "input"):
+            for site in self.model.sites:
+                if site.file is file:
+                    what = f"'{directive.kind}' after the {site.kind} of '{file.name}' in line {site.place.line}"
+                    self.refuse(directive.place, f"{what}; put it before")
+                    return None
+        return file
+
+    def add_dims(self, directive: Directive) -> None:
+        file = self.file_of(directive)
+        for clause in directive.clauses.values() if file is not None else ():
+            assert file is not None
+            if clause.name in file.axes:
+                line = file.axes[clause.name].place.line
+                self.refuse(
+                    clause.place, f"axis '{clause.name}' of '{file.name}' is declared again; first in line {line}"
+                )
+                continue
+            extent = number(clause.value)
+            if extent is not None and not 1 <= extent <= MAX_INT:
+                self.refuse(clause.place, f"axis '{clause.name}' has {extent} elements; expected 1 to {MAX_INT}")
+            file.axes[clause.name] = Axis(clause.name, clause.value, clause.place)
+
+    def add_attr(self, directive: Directive) -> None:
+        file = self.file_of(directive)
+        if file is None:
+            return
+        for clause in directive.clauses.values():
+            if any(each.name == clause.name for each in file.attributes):
+                self.refuse(clause.place, f"attribute '{clause.name}' of '{file.name}' is given again")
+            file.attributes.append(Attribute(clause.name, clause.entries[0].type, clause.value, clause.place))
+
+    def add_decomp(self, directive: Directive) -> None:
+        known = self.model.decompositions.get(directive.name)
+        if known is not None:
+            return self.refuse(
+                directive.place, f"decomp '{known.name}' is declared again; first in line {known.place.line}"
+            )
+        ranges = {entry.key: (entry.values[0], entry.values[1]) for entry in directive.clauses["block"].entries}
+        axes = {axis for file in self.model.files.values() for axis in file.axes}
+        for axis, (start, count) in ranges.items():
+            if axis not in axes:
+                hint = nearest(axis, axes) or "; declare it with dims before"
+                self.refuse(directive.place, f"decomp '{directive.name}' splits '{axis}', which is no axis{hint}")
+            for what, value, least in (("first index", number(start), 0), ("number of elements", number(count), 0)):
+                if value is not None and value < least:
+                    self.refuse(directive.place, f"the {what} of '{axis}' is {value}; expected at least {least}")
+        if all(number(start) is not None for start, _ in ranges.values()):
+            text = "every rank has the same block: they overlap; expected a first index that depends on the rank"
+            self.refuse(directive.place, f"decomp '{directive.name}': {text}")
+        self.model.decompositions[directive.name] = Decomposition(directive.name, ranges, directive.place)
+        return None
+
+    def add_dataset(self, directive: Directive) -> None:
+        file = self.file_of(directive)
+        if file is None:
+            return None
+        name = f"{file.name}.{directive.dataset}"
+        for known in file.datasets:
+            if known.name == directive.dataset:
+                return self.refuse(
+                    directive.place, f"data set '{name}' is declared again; first in line {known.place.line}"
+                )
+        axes = self.axes_of(directive.clauses["dims"], file, name)
+        if len(axes) < len(directive.clauses["dims"].entries):
+            return None  # what else is wrong may follow from that
+        split = self.decomposition_of(directive, file, [axis.name for axis in axes])
+        every = [axis.name for axis in axes if split is None or axis.name in split.ranges]
+        ghost = self.ghost_of(directive.clauses.get("ghost"), [axis.name for axis in axes], every, name)
+        attr = directive.clauses.get("attr")
+        attributes = [Attribute(e.key, e.type, e.values[0], attr.place) for e in attr.entries] if attr else []
+        words = (directive.dataset, str(directive.get("type")), axes, str(directive.get("data")))
+        file.datasets.append(Dataset(*words, split, ghost, attributes, directive.place))
+        return None
+
+    def axes_of(self, dims: Clause, file: File, name: str) -> list[Axis]:
+        axes: list[Axis] = []
+        for axis in (entry.values[0] for entry in dims.entries):
+            if axis not in file.axes:
+                hint = nearest(axis, file.axes) or f"; expected {listed(file.axes)}"
+                self.refuse(dims.place, f"'{name}' has the axis '{axis}', which '{file.name}' does not have{hint}")
+            elif file.axes[axis] in axes:
+                self.refuse(
+                    dims.place, f"'{name}' has the axis '{axis}' twice; declare a second one of the same extent"
+                )
+            else:
+                axes.append(file.axes[axis])
+        return axes
+
+    def decomposition_of(self, directive: Directive, file: File, axes: list[str]) -> Decomposition | None:
+        clause = directive.clauses.get("decomp")
+        if clause is None:
+            return None
+        split = self.model.decompositions.get(clause.value)
+        if split is None:
+            hint = nearest(clause.value, self.model.decompositions) or "; declare it before: #pragma sigio decomp ..."
+            self.refuse(clause.place, f"no decomp '{clause.value}' is declared before{hint}")
+            return None
+        self.used.add(split.name)
+        for axis, (start, count) in split.ranges.items():
+            if axis not in axes:
+                text = f"decomp '{split.name}' splits '{axis}', which is no axis of '{directive.dataset}'"
+                self.refuse(clause.place, f"{text}: ranks would write the same elements")
+                continue
+            extent, first, elements = (number(each) for each in (file.axes[axis].extent, start, count))
+            if extent is not None and elements is not None and (first or 0) + elements > extent:
+                text = f"decomp '{split.name}' reaches element {(first or 0) + elements} of '{axis}'"
+                self.refuse(clause.place, f"{text}, which has {extent}")
+        return split
+
+    def ghost_of(self, clause: Clause | None, axes: list[str], all_axes: list[str], name: str) -> dict[str, str]:
+        """`all_axes`: those that have them where none is named."""
+        ghost: dict[str, str] = {}
+        for entry in clause.entries if clause else []:
+            assert clause is not None
+            width = number(entry.values[0])
+            if not entry.key and len(clause.entries) > 1:
+                self.refuse(
+                    clause.place, f"'{entry.values[0]}' has no axis; expected AXIS: WIDTH, or one width for all"
+                )
+            elif entry.key not in [*axes, ""]:
+                hint = nearest(entry.key, axes) or f"; expected {listed(axes)}"
+                self.refuse(
+                    clause.place, f"'{name}' has ghost cells along '{entry.key}', which is none of its axes{hint}"
+                )
+            elif width is not None and width < 0:
+                self.refuse(clause.place, f"the width of the ghost cells is {width}; expected at least 0")
+            elif width != 0:
+                ghost |= dict.fromkeys([entry.key] if entry.key else all_axes, entry.values[0])
+        return ghost
+
+    # -- places of code
+
+    def add_output(self, directive: Directive) -> None:
+        self.add_site(directive, "write")
+
+    def add_input(self, directive: Directive) -> None:
+        self.add_site(directive, "read")
+
+    def add_site(self, directive: Directive, access: str) -> None:
+        file = self.file_of(directive)
+        if file is None:
+            return
+        kind = directive.kind
+        if file.access not in ("", access):
+            self.refuse(
+                directive.place, f"{kind} of '{file.name}', which line {file.place.line} declares access({file.access})"
+            )
+        if all((each.kind, each.name) != ("dataset", file.name) for each in self.template.directives):
+            self.refuse(directive.place, f"{kind} of '{file.name}', which has no data set; declare them before")
+        before = self.model.sites[-1] if self.model.sites else None
+        if (
+            before is not None
+            and before.file is file
+            and before.kind == kind == "output"
+            and self.adjoin(before, directive)
+        ):
+            self.refuse(
+                directive.place, f"'{file.name}' is written twice at once; line {before.place.line} does it already"
+            )
+        status = directive.get("status")
+        self.model.sites.append(Site(kind, file, status, directive.place, directive.last_line))
+
+    def adjoin(self, before: Site, directive: Directive) -> bool:
+        """Whether there is no code between the two."""
+        own = {n for each in self.template.directives for n in range(each.place.line, each.last_line + 1)}
+        between = range(before.last_line + 1, directive.place.line)
+        return all(n in own or not self.template.lines[n - 1].strip() for n in between)
+
+    def check_uses(self) -> None:
+        for split in self.model.decompositions.values():
+            if split.name not in self.used:
+                self.refuse(split.place, f"decomp '{split.name}' is not used", "warning")
+        for file in self.model.files.values():
+            if all(site.file is not file for site in self.model.sites):
+                self.refuse(file.place, f"file '{file.name}' has neither output nor input: no code is made", "warning")
+            lost = [*file.attributes, *(each for dataset in file.datasets for each in dataset.attributes)]
+            if lost and file.level == "mpiio":
+                text = f"level 'mpiio' has no place for attributes; the {len(lost)} of '{file.name}' are left out"
+                self.refuse(lost[0].place, text, "warning")
+
+
+def build(template: Template, level: str = "") -> tuple[Model, list[Mistake]]:
+    """The model of the template, and mistakes in it. `level` replaces those of its files.
+
+    Of a template with errors in its directives there is no model: names would seem to be missing.
+    """
+    builder = Builder(template, level)
+    if any(mistake.severity == "error" for mistake in template.mistakes):
+        return builder.model, []
+    model = builder.build()
+    if not template.directives and not template.mistakes:
+        builder.refuse(Place(template.path, 1), "the source has no directive; expected #pragma sigio file ...")
+    order = sorted(builder.mistakes, key=lambda each: (each.place.line, each.place.column))
+    return model, order

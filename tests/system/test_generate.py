@@ -1,0 +1,287 @@
+"""What `iosig generate` makes: real compilers build it, real MPI libraries run it, and its files are those of programs
+written by hand, or of the arithmetic of their elements."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, Iosig
+from plugin_compiler import PluginCompiler
+
+IOSIG_GENERATE = Path(sys.executable).with_name("iosig-generate")
+EXAMPLES = ROOT / "examples/generate"
+BLOCKS = ROOT / "tests/support/generate/blocks.c"
+LAUNCH = {
+    "openmpi": ["mpirun.openmpi", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"],
+    "mpich": ["mpirun.mpich"],
+}
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+STRICT = ["-Wall", "-Wextra", "-Werror"]
+TARGETS = [("mpiio", "openmpi"), ("mpiio", "mpich"), ("pnetcdf", "openmpi")]
+CELLS = 6  # along each axis of a rank's block
+
+Built = Callable[..., Path]
+
+
+def libraries(level: str, mpi: str) -> list[str]:
+    if shutil.which(f"mpicc.{mpi}") is None or shutil.which(f"mpirun.{mpi}") is None:
+        pytest.skip(f"needs {mpi}")
+    if level == "mpiio":
+        return []
+    found = subprocess.run(["pkg-config", "--cflags", "--libs", level], capture_output=True, text=True)
+    if found.returncode != 0:
+        pytest.skip(f"needs {level}")
+    return found.stdout.split()
+
+
+def compiled(source: Path, program: Path, level: str, mpi: str, *options: str, compiler: str = "mpicc") -> Path:
+    command = [f"{compiler}.{mpi}", "-O1", *options, f"-I{EXAMPLES}", "-o", program, source, *libraries(level, mpi)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """built(TEMPLATE, LEVEL, MPI): the program that is generated from it, built without a warning."""
+    directory = tmp_path_factory.mktemp("generated")
+
+    def build(template: Path, level: str, mpi: str) -> Path:
+        program = directory / f"{template.stem}-{level}-{mpi}"
+        if not program.exists():
+            source = program.with_name(f"{program.name}.c")
+            libraries(level, mpi)
+            subprocess.run([IOSIG_GENERATE, template, "--level", level, "-o", source], check=True, capture_output=True)
+            compiled(source, program, level, mpi, *STRICT, "-std=c99", "-pedantic")
+        return program
+
+    return build
+
+
+def run(program: Path, mpi: str, ranks: int, *words: object, check: bool = True) -> subprocess.CompletedProcess[str]:
+    command = [*LAUNCH[mpi], "-n", str(ranks), str(program), *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | AS_ROOT, timeout=60)
+    assert done.returncode == 0 or not check, done.stderr
+    return done
+
+
+def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """What the ranks of `blocks` print, by rank, without the line number."""
+    return sorted(line.rpartition(", line")[0] for line in done.stdout.splitlines() if line[:1].isdigit())
+
+
+# -- the application
+
+
+@pytest.mark.parametrize(("level", "mpi"), TARGETS)
+def test_the_s3d_template_writes_the_bytes_of_the_program_by_hand(
+    built: Built, tmp_path: Path, level: str, mpi: str
+) -> None:
+    by_hand = compiled(EXAMPLES / f"s3d_{level}.c", tmp_path / "by_hand", level, mpi)
+    run(built(EXAMPLES / "s3d.c", level, mpi), mpi, 4, "write", tmp_path / "generated.ckpt", CELLS)
+    run(by_hand, mpi, 4, tmp_path / "by_hand.ckpt", CELLS)
+    content = (tmp_path / "generated.ckpt").read_bytes()
+    assert content == (tmp_path / "by_hand.ckpt").read_bytes()
+    assert len(content) >= 16 * 4 * CELLS**3 * 8  # 16 components, 4 ranks
+
+
+@pytest.mark.parametrize(("level", "mpi"), TARGETS)
+def test_s3d_restarts_with_another_number_of_ranks(built: Built, tmp_path: Path, level: str, mpi: str) -> None:
+    program = built(EXAMPLES / "s3d.c", level, mpi)
+    run(program, mpi, 1, "write", tmp_path / "ckpt", 12)  # 12 x 12 x 12 cells; 8 ranks have 6 x 6 x 6 each
+    assert run(program, mpi, 8, "restart", tmp_path / "ckpt", 6).stdout == "0 cells differ\n" * 8
+
+
+# -- values, ghost cells, blocks
+
+
+def expected_file(rows: int) -> bytes:
+    grid = [10 * z + x for z in range(rows) for x in range(3)]
+    return struct.pack(f"=3d{len(grid)}i", 0.5, 1.5, 2.5, *grid)
+
+
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+@pytest.mark.parametrize(
+    "blocks",
+    [["0,7"], ["0,3", "3,4"], ["4,3", "0,4"], ["0,0", "0,7", "7,0"], ["0,1", "1,1", "2,5"]],
+    ids=" ".join,
+)
+def test_a_raw_file_has_each_element_at_its_place(built: Built, tmp_path: Path, mpi: str, blocks: list[str]) -> None:
+    program, path = built(BLOCKS, "mpiio", mpi), tmp_path / "raw"
+    path.write_bytes(b"old" * 1000)  # is replaced, also where it was longer
+    told = lines(run(program, mpi, len(blocks), "write", path, 7, *blocks))
+    assert told == [f"{r}: failed 0, wrong 0, changed 0, head 0.5 1.5 2.5" for r in range(len(blocks))]
+    assert path.read_bytes() == expected_file(7)
+    told = lines(run(program, mpi, 2, "read", path, 7, "2,4", "0,6"))  # blocks that are read may overlap
+    assert told == [f"{r}: failed 0, wrong 0, changed 0, head 0.5 1.5 2.5" for r in range(2)]
+
+
+def test_a_netcdf_file_has_axes_attributes_and_values(built: Built, tmp_path: Path) -> None:
+    program, path = built(BLOCKS, "pnetcdf", "openmpi"), tmp_path / "blocks.nc"
+    run(program, "openmpi", 3, "write", path, 4, "0,0", "0,3", "3,1")
+    if shutil.which("ncdump") is None:
+        pytest.skip("needs ncdump")
+    told = subprocess.run(["ncdump", path], capture_output=True, text=True, check=True).stdout
+    for part in (
+        "z = 4 ;", "x = 3 ;", "double head(x) ;", "int grid(z, x) ;", "grid:scale = 0.5 ;", ":step = 42 ;",
+        ":time = 1.5 ;", ':name = "blo\\"cks" ;', "head = 0.5, 1.5, 2.5 ;",
+    ):  # fmt: skip
+        assert part in told
+    assert re.search(r"grid =\s+0, 1, 2,\s+10, 11, 12,\s+20, 21, 22,\s+30, 31, 32 ;", told)
+    told = lines(run(program, "openmpi", 2, "read", path, 4, "0,4", "1,0"))
+    assert told == [f"{r}: failed 0, wrong 0, changed 0, head 0.5 1.5 2.5" for r in range(2)]
+
+
+# -- failures: the same on every rank, with the directive's line, and no file is touched before
+
+
+BAD_BLOCKS = {
+    "overlap": (["0,4", "3,4"], "the blocks of the ranks overlap\n"),
+    "hole": (["0,3", "4,3"], "the blocks of the ranks leave elements out\n"),
+    "both": (["0,4", "2,3"], "the blocks of the ranks overlap, and leave other elements out\n"),
+    "outside": (["0,4", "4,4"], "axis 1 has the elements 0 to 6, and this rank's are 4 to 7\n"),
+    "negative": (["0,7", "-1,0"], "axis 1 has the elements 0 to 6"),
+    "far": (["0,7", "9223372036854775807,3"], "axis 1 has the elements 0 to 6"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_BLOCKS)
+def test_blocks_that_do_not_cover_the_array_once_are_refused(built: Built, tmp_path: Path, what: str) -> None:
+    blocks, said = BAD_BLOCKS[what]
+    program, path = built(BLOCKS, "mpiio", "openmpi"), tmp_path / "raw"
+    path.write_bytes(b"old")
+    done = run(program, "openmpi", 2, "write", path, 7, *blocks)
+    assert all(f"{rank}: failed 1" in done.stdout for rank in range(2))
+    assert f"{BLOCKS}:{line_of('dataset f.grid')}: data set 'grid': {said}" in done.stderr
+    assert path.read_bytes() == b"old"
+
+
+def line_of(directive: str) -> int:
+    return next(n for n, line in enumerate(BLOCKS.read_text().splitlines(), 1) if directive in line)
+
+
+@pytest.mark.parametrize("level", ["mpiio", "pnetcdf"])
+def test_an_axis_of_two_to_the_31_elements_is_refused(built: Built, tmp_path: Path, level: str) -> None:
+    done = run(built(BLOCKS, level, "openmpi"), "openmpi", 2, "write", tmp_path / "f", 2**31, "0,1", "1,1")
+    assert "axis 1 has 2147483648 elements; expected 1 to 2147483647" in done.stderr
+    assert all(f"{rank}: failed 1" in done.stdout for rank in range(2))
+
+
+@pytest.mark.parametrize(("level", "mpi"), TARGETS)
+def test_a_file_that_cannot_be_made_or_found_fails_on_every_rank(
+    built: Built, tmp_path: Path, level: str, mpi: str
+) -> None:
+    program = built(BLOCKS, level, mpi)
+    for verb in ("write", "read"):
+        done = run(program, mpi, 2, verb, tmp_path / "none/f", 7, "0,3", "3,4")
+        assert all(f"{rank}: failed 1" in done.stdout for rank in range(2))
+        assert re.search(
+            rf"^rank 0: {re.escape(str(BLOCKS))}:{line_of('file f')}: file 'f': ", done.stderr, re.MULTILINE
+        )
+
+
+def test_a_file_that_is_too_short_or_has_other_axes_is_not_read(built: Built, tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    raw.write_bytes(expected_file(7)[:-4])
+    done = run(built(BLOCKS, "mpiio", "openmpi"), "openmpi", 2, "read", raw, 7, "0,3", "3,4")
+    assert "file 'f': the file has 104 of 108 bytes" in done.stderr  # 3 doubles and 7 x 3 ints
+    assert all(f"{rank}: failed 1" in done.stdout for rank in range(2))
+    program, path = built(BLOCKS, "pnetcdf", "openmpi"), tmp_path / "f.nc"
+    run(program, "openmpi", 1, "write", path, 7, "0,7")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-4])
+    done = run(program, "openmpi", 2, "read", path, 7, "0,3", "3,4")
+    assert f"file 'f': the file has {len(whole) - 4} of {len(whole)} bytes" in done.stderr
+    path.write_bytes(whole)
+    done = run(program, "openmpi", 2, "read", path, 8, "0,4", "4,4")
+    assert "data set 'grid': axis 1 has 7 elements in the file; expected 8" in done.stderr
+    assert all(f"{rank}: failed 1" in done.stdout for rank in range(2))
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[Path]:
+    """A file system with 64 KB."""
+    if os.geteuid() != 0:
+        pytest.skip("mounts a tmpfs: needs root")
+    place = tmp_path / "full"
+    place.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", place], capture_output=True).returncode != 0:
+        pytest.skip("tmpfs cannot be mounted")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+@pytest.mark.parametrize(("level", "mpi"), TARGETS)
+def test_a_full_disk_is_every_ranks_failure_and_nobody_hangs(built: Built, full: Path, level: str, mpi: str) -> None:
+    program = built(BLOCKS, level, mpi)
+    done = run(program, mpi, 3, "write", full / "f", 12000, "0,4000", "4000,4000", "8000,4000")  # 144 KB
+    assert all(f"{rank}: failed 1" in done.stdout for rank in range(3)), done.stdout + done.stderr
+    assert str(BLOCKS) in done.stderr
+
+
+def test_a_failure_without_a_status_ends_the_program(built: Built, tmp_path: Path) -> None:
+    done = run(built(EXAMPLES / "s3d.c", "mpiio", "mpich"), "mpich", 2, "write", tmp_path / "none/f", 2, check=False)
+    assert done.returncode != 0
+    assert f"{EXAMPLES / 's3d.c'}:18: file 'ckpt': " in done.stderr
+
+
+# -- compilers
+
+
+def test_mistakes_in_expressions_are_those_of_the_templates_lines(tmp_path: Path) -> None:
+    template, source = tmp_path / "t.c", tmp_path / "out.c"
+    template.write_text(BLOCKS.read_text().replace("z(rows)", "z(rwos)").replace("data(head)", "data(haed)"))
+    subprocess.run([IOSIG_GENERATE, template, "-o", source], check=True, capture_output=True)
+    libraries("mpiio", "openmpi")
+    done = subprocess.run(["mpicc.openmpi", "-c", "-o", tmp_path / "t.o", source], capture_output=True, text=True)
+    at = [int(line) for line in re.findall(rf"^{template}:(\d+):\d+: error", done.stderr, re.MULTILINE)]
+    assert sorted(set(at)) == [line_of("dims f"), line_of("dataset f.head")]
+    assert len(at) == done.stderr.count("error:")
+
+
+def test_lines_after_a_block_keep_their_numbers(built: Built, tmp_path: Path) -> None:
+    done = run(built(BLOCKS, "mpiio", "openmpi"), "openmpi", 1, "write", tmp_path / "f", 1, "0,1")
+    assert done.stdout.rstrip().endswith(f"line {line_of('head[2], __LINE__')}")
+
+
+@pytest.mark.parametrize("level", ["mpiio", "pnetcdf"])
+def test_it_is_cxx_too_and_feature_macros_stay_first(tmp_path: Path, level: str) -> None:
+    template, source = tmp_path / "t.cc", tmp_path / "out.cc"
+    text = BLOCKS.read_text().replace(
+        "#include <mpi.h>", "#define _GNU_SOURCE 1\n#include <mpi.h>\n#include <sched.h>", 1
+    )
+    text = text.replace(
+        "int main(", "namespace { int cpu() { cpu_set_t set; CPU_ZERO(&set); return CPU_COUNT(&set); } }\nint main("
+    )
+    template.write_text(text.replace("int rank, failed = -1;", "int rank, failed = cpu() - 1;"))
+    subprocess.run([IOSIG_GENERATE, template, "--level", level, "-o", source], check=True, capture_output=True)
+    program = compiled(
+        source, tmp_path / "t", level, "openmpi", *STRICT, "-Wno-cast-function-type", "-std=c++11", compiler="mpicxx"
+    )  # Open MPI's own C++ header casts
+    told = lines(run(program, "openmpi", 2, "write", tmp_path / "f", 5, "0,2", "2,3"))
+    assert told == [f"{rank}: failed 0, wrong 0, changed 0, head 0.5 1.5 2.5" for rank in range(2)]
+
+
+def test_words_of_a_signature_reach_the_open(iosig: Iosig, compiler: PluginCompiler, tmp_path: Path) -> None:
+    template, source = tmp_path / "t.c", tmp_path / "out.c"
+    template.write_text(BLOCKS.read_text().replace("file f path(path)", "file f persist totalsize(6GB) path(path)"))
+    subprocess.run([IOSIG_GENERATE, template, "-o", source], check=True, capture_output=True)
+    assert source.read_text().count("#pragma sig persist totalsize(6GB)\n") == 1  # not where it is read
+    assert iosig.json("check", source)["findings"] == []
+
+
+def test_a_template_that_is_compiled_as_it_is_warns(compiler: PluginCompiler) -> None:
+    text = "void f(void) {\n#pragma sigio output ckpt\n#pragma sigio output\n}\n"
+    for language in ("c", "c++"):
+        told = compiler.compile(text, "-c", language=language, check=False).stderr
+        assert "2:15: warning: '#pragma sigio output' does nothing in a template" in told
+        assert "3:15: error: expected the name of a file" in told

@@ -1,0 +1,234 @@
+"""Mistakes in directives: each is refused with its file and line, and with what was expected; nothing is written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import Iosig
+from iosig.generate.model import build
+from iosig.generate.template import Mistake, read_template
+
+IOSIG_GENERATE = Path(sys.executable).with_name("iosig-generate")
+
+# Directives that fit together; each mistake replaces one line, or inserts one.
+LINES = {
+    "file": "#pragma sigio file ckpt path(p) level(pnetcdf) comm(MPI_COMM_WORLD)",
+    "dims": "#pragma sigio dims ckpt z(8) y(NY)",
+    "attr": '#pragma sigio attr ckpt title("t") n(1)',
+    "decomp": "#pragma sigio decomp blk block(z: r * 4, 4)",
+    "dataset": "#pragma sigio dataset ckpt.t type(int) dims(z, y) decomp(blk) data(t) ghost(y: 1)",
+    "output": "#pragma sigio output ckpt",
+}
+FIRST = 4  # line of the first directive
+
+
+def template(**changed: str) -> str:
+    body = [line for name in LINES for line in changed.get(name, LINES[name]).split("\n")]
+    return "\n".join(["#include <mpi.h>", "#define NY 3", "void f(const char *p, int r, int *t) {", *body, "}", ""])
+
+
+def mistakes(path: Path, text: str) -> list[Mistake]:
+    path.write_text(text)
+    read = read_template(str(path), [], [])
+    return read.mistakes + build(read)[1]
+
+
+def clause(name: str, old: str, new: str) -> dict[str, str]:
+    assert old in LINES[name]
+    return {name: LINES[name].replace(old, new)}
+
+
+def after(name: str, more: str) -> dict[str, str]:
+    return {name: f"{LINES[name]}\n#pragma sigio {more}"}
+
+
+# What is changed, the line of the mistake (the changed one unless given), what is said.
+SEEDED: dict[str, tuple[dict[str, str], str, str]] = {
+    "unknown directive": (clause("dims", "dims", "dim"), "dims", "unknown directive 'dim'"),
+    "no directive": ({"dims": "#pragma sigio"}, "dims", "expected a directive"),
+    "no name of the file": (clause("output", " ckpt", ""), "output", "expected the name of a file"),
+    "no name of the data set": (clause("dataset", "ckpt.t", "ckpt"), "dataset", "a point and the data set's name"),
+    "missing path": (clause("file", " path(p)", ""), "file", "needs path(...)"),
+    "missing level": (clause("file", " level(pnetcdf)", ""), "file", "needs level(...)"),
+    "missing communicator": (
+        clause("file", " comm(MPI_COMM_WORLD)", ""),
+        "file",
+        "needs comm(...), e.g. comm(MPI_COMM_WORLD)",
+    ),
+    "empty communicator": (clause("file", "MPI_COMM_WORLD", " "), "file", "'comm' needs a value"),
+    "unknown level": (clause("file", "pnetcdf", "pnetcfd"), "file", "did you mean 'pnetcdf'?"),
+    "level that is not there": (clause("file", "pnetcdf", "posix"), "file", "expected 'mpiio', 'pnetcdf'"),
+    "unknown access": (clause("file", "path(p)", "path(p) access(wrte)"), "file", "did you mean 'write'?"),
+    "unknown clause": (clause("file", "comm", "com"), "file", "did you mean 'comm'?"),
+    "wrong size in the signature": (clause("file", "path(p)", "totalsize(6XB) path(p)"), "file", "'XB' is not a unit"),
+    "contradicting signature": (clause("file", "path(p)", "temp persist path(p)"), "file", "persist"),
+    "hint without quotes": (clause("file", "path(p)", "path(p) hint(cb_nodes=4)"), "file", "in quotes"),
+    "clause twice": (clause("file", "path(p)", "path(p) path(q)"), "file", "'path' is given twice"),
+    "file twice": (
+        after("file", "file ckpt path(p) level(mpiio) comm(c)"),
+        "file+1",
+        "is declared again; first in line 4",
+    ),
+    "unknown file": (clause("dims", "ckpt", "chpt"), "dims", "no file 'chpt' is declared before; did you mean 'ckpt'?"),
+    "file declared later": (
+        clause("file", "file ckpt", "output ckpt\n#pragma sigio file ckpt"),
+        "file",
+        "declared later, in line 5",
+    ),
+    "axis without extent": (clause("dims", "z(8)", "z"), "dims", "'z' needs a value"),
+    "axis twice": (after("dims", "dims ckpt z(9)"), "dims+1", "axis 'z' of 'ckpt' is declared again"),
+    "axis of no elements": (clause("dims", "z(8)", "z(0)"), "dims", "axis 'z' has 0 elements"),
+    "axis of 2^31 elements": (clause("dims", "z(8)", "z(2147483648)"), "dims", "expected 1 to 2147483647"),
+    "attribute without type": (clause("attr", "n(1)", "n(NY)"), "attr", "a type and an expression"),
+    "attribute of an unknown type": (clause("attr", "n(1)", "n(real: x)"), "attr", "unknown type 'real'"),
+    "attribute twice": (after("attr", "attr ckpt n(2)"), "attr+1", "attribute 'n' of 'ckpt' is given again"),
+    "block without count": (clause("decomp", "r * 4, 4", "r * 4"), "decomp", "expected the first index and the number"),
+    "block with a third value": (
+        clause("decomp", "r * 4, 4", "r, 4, 4"),
+        "decomp",
+        "expected the first index and the number",
+    ),
+    "block without axis": (clause("decomp", "z: r", "r"), "decomp", "expected a name and ':'"),
+    "decomp twice": (after("decomp", "decomp blk block(z: r, 1)"), "decomp+1", "decomp 'blk' is declared again"),
+    "decomp of no axis": (clause("decomp", "z:", "zz:"), "decomp", "splits 'zz', which is no axis"),
+    "the same block on every rank": (clause("decomp", "r * 4, 4", "0, 8"), "decomp", "every rank has the same block"),
+    "negative count": (clause("decomp", "4, 4", "4, -4"), "decomp", "number of elements of 'z' is -4"),
+    "block larger than the axis": (
+        clause("decomp", "4, 4", "4, 9"),
+        "dataset",
+        "reaches element 9 of 'z', which has 8",
+    ),
+    "unknown type": (clause("dataset", "(int)", "(integer)"), "dataset", "unknown type 'integer'"),
+    "missing data": (clause("dataset", " data(t)", ""), "dataset", "needs data(...)"),
+    "unknown axis": (clause("dataset", "z, y", "z, x"), "dataset", "has the axis 'x', which 'ckpt' does not have"),
+    "one axis twice": (clause("dataset", "z, y", "z, z"), "dataset", "has the axis 'z' twice"),
+    "rank without the split axis": (clause("dataset", "z, y", "y"), "dataset", "splits 'z', which is no axis of 't'"),
+    "unknown decomp": (
+        clause("dataset", "blk", "bkl"),
+        "dataset",
+        "no decomp 'bkl' is declared before; did you mean 'blk'?",
+    ),
+    "data set twice": (after("dataset", "dataset ckpt.t type(int) dims(y) data(t)"), "dataset+1", "is declared again"),
+    "ghost cells along no axis": (clause("dataset", "y: 1", "x: 1"), "dataset", "which is none of its axes"),
+    "negative ghost cells": (clause("dataset", "y: 1", "y: -1"), "dataset", "the width of the ghost cells is -1"),
+    "ghost cells of one axis and of all": (clause("dataset", "y: 1", "y: 1, 2"), "dataset", "'2' has no axis"),
+    "ghost cells without width": (clause("dataset", "y: 1", "y:"), "dataset", "expected a value after 'y:'"),
+    "data set after the output": (
+        after("output", "dataset ckpt.u type(int) dims(y) data(t)"),
+        "output+1",
+        "after the output",
+    ),
+    "two files in one output": (clause("output", "ckpt", "ckpt plot"), "output", "'output' has no clause 'plot'"),
+    "two outputs at once": (after("output", "output ckpt"), "output+1", "is written twice at once"),
+    "output without data sets": ({"dataset": ""}, "output", "has no data set"),
+    "output of a file to read": (clause("file", "path(p)", "path(p) access(read)"), "output", "declares access(read)"),
+    "input of a file to write": (
+        {**clause("file", "path(p)", "path(p) access(write)"), "output": "#pragma sigio input ckpt"},
+        "output",
+        "access(write)",
+    ),
+    "a parenthesis that is not closed": (
+        clause("dataset", "data(t)", "data(t"),
+        "dataset",
+        "the '(' after 'data' is not closed",
+    ),
+    "a bracket that is not open": (clause("dataset", "data(t)", "data(t])"), "dataset", "']' closes nothing"),
+    "a quote that is not closed": (clause("attr", '"t"', '"t'), "attr", "quoted text is not closed"),
+    "a name of the generated code": (clause("dataset", "data(t)", "data(iosig_t)"), "dataset", "begin with 'iosig_'"),
+    "a directive in a macro": ({"output": '_Pragma("sigio output ckpt")'}, "output", "cannot be replaced by code"),
+    "an output outside of functions": (
+        {"output": "}\n#pragma sigio output ckpt\nvoid g(void) {"},
+        "output+1",
+        "outside of functions",
+    ),
+}
+
+
+def line_of(text: str, name: str, changed: dict[str, str]) -> int:
+    name, _, further = name.partition("+")
+    before = list(LINES)[: list(LINES).index(name)]
+    return FIRST + sum(len(changed.get(each, LINES[each]).split("\n")) for each in before) + int(further or 0)
+
+
+def test_directives_that_fit_together_have_no_mistake(tmp_path: Path) -> None:
+    assert mistakes(tmp_path / "t.c", template()) == []
+
+
+@pytest.mark.parametrize("what", SEEDED)
+def test_a_mistake_is_refused_at_its_line_with_what_was_expected(tmp_path: Path, what: str) -> None:
+    changed, place, said = SEEDED[what]
+    path = tmp_path / "t.c"
+    found = [each for each in mistakes(path, template(**changed)) if each.severity == "error"]
+    line = line_of(template(**changed), place, changed)
+    told = [(each.place.line, each.message) for each in found]
+    assert any(at == line and said in message for at, message in told), (line, told)
+    assert all(each.place.file == str(path) for each in found)
+
+
+def test_the_command_underlines_mistakes_and_writes_nothing(tmp_path: Path, iosig: Iosig) -> None:
+    path = tmp_path / "t.c"
+    path.write_text(template(**clause("dataset", "z, y", "z, yy")))
+    out = tmp_path / "out.c"
+    done = subprocess.run([IOSIG_GENERATE, path, "-o", out], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, out.exists()) == (3, "", False)
+    first, line, mark = done.stderr.splitlines()[:3]
+    assert first.startswith(f"{path}:8:") and "did you mean 'y'?" in first
+    assert line[mark.index("^") :].startswith("dims(z, yy)")
+    done = subprocess.run([IOSIG_GENERATE, path, "--check", "--json"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert [each["line"] for each in json.loads(done.stdout)["findings"]] == [8]
+
+
+def test_check_reports_what_is_wrong_within_a_directive(tmp_path: Path, iosig: Iosig) -> None:
+    path = tmp_path / "t.c"
+    path.write_text(template(**clause("file", "pnetcdf", "pnetcfd")))
+    (finding,) = [each for each in iosig.json("check", path, check=1)["findings"] if each["rule"] == "directive"]
+    assert (finding["line"], finding["replacement"]) == (4, "pnetcdf")
+    path.write_text(template(output='  fopen(p, "w");\n#pragma sigio output ckpt'))
+    (warning,) = iosig.json("check", path)["findings"]
+    assert (warning["rule"], warning["line"]) == ("template", 9)
+
+
+def test_directives_that_a_condition_leaves_out_are_warned_of_and_stay(tmp_path: Path) -> None:
+    path = tmp_path / "t.c"
+    path.write_text(template(output="#ifdef IO\n#pragma sigio output ckpt\n#endif"))
+    done = subprocess.run([IOSIG_GENERATE, path], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert f"{path}:10:1: warning: a condition or a comment leaves this directive out" in done.stderr
+    assert "\n#pragma sigio output ckpt\n" in done.stdout
+    with_io = subprocess.run([IOSIG_GENERATE, path, "-D", "IO"], capture_output=True, text=True)
+    assert with_io.stderr == "" and "iosig_end(" in with_io.stdout
+
+
+def test_only_a_generated_file_is_replaced(tmp_path: Path) -> None:
+    path, out = tmp_path / "t.c", tmp_path / "out.c"
+    path.write_text(template())
+    out.write_text("int mine;\n")
+    for target, said in ((out, "was not made by iosig generate"), (path, "this is the template")):
+        before = target.read_text()
+        done = subprocess.run([IOSIG_GENERATE, path, "-o", target], capture_output=True, text=True)
+        assert done.returncode == 3 and said in done.stderr
+        assert target.read_text() == before
+    out.unlink()
+    for _ in range(2):
+        assert subprocess.run([IOSIG_GENERATE, path, "-o", out], capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "said"), [("t.f", 3, "expected a template in C or C++"), ("none.c", 4, "none.c")]
+)
+def test_a_source_that_cannot_be_read_is_refused(tmp_path: Path, name: str, status: int, said: str) -> None:
+    (tmp_path / "t.f").write_text("      end\n")
+    done = subprocess.run([IOSIG_GENERATE, tmp_path / name], capture_output=True, text=True)
+    assert done.returncode == status and said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_source_without_directives_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.c").write_text("int x;\n")
+    done = subprocess.run([IOSIG_GENERATE, tmp_path / "t.c"], capture_output=True, text=True)
+    assert done.returncode == 3 and "the source has no directive" in done.stderr
