@@ -283,7 +283,7 @@ void note_differences(const TraceReplayMetrics& metrics, const Console& console)
     console.note(fmt::format("{} returned less than in the trace", count_text(metrics.short_reads, "read")));
   if (metrics.made_at_need > 0)
     console.note(fmt::format("made at first use, without an earlier operation that makes it: {}",
-                             count_text(metrics.made_at_need, "file")));
+                             count_text(metrics.made_at_need, "path")));
 }
 
 // ---- running --------------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ class Calls {
                       .call = call,
                       .file = 1,
                       .path = path,
+                      .second_path = {},
                       .offset = 0,
                       .length = length,
                       .start_ns = now_ns_,
@@ -230,4 +231,46 @@ TEST_CASE("advice: a storm of syncs is told without those that found nothing to 
   CHECK(storm->what == "30 syncs for 30 writes: one after 100 B on average; without 30 that found nothing to do");
   CHECK(storm->time_s == doctest::Approx(0.030));  // 1 ms each
   CHECK(storm->behind.count == 60);                // the command lists all
+}
+
+TEST_CASE("advise: a rank that moves the bytes of all in collective calls is told from one that works alone") {
+  for (const bool is_collective : {true, false}) {
+    Process processes[2];
+    CostGatherer costs;
+    std::int64_t now_ns = 0;
+    std::uint64_t id = 0;
+    const auto call = [&](int rank, Call what, std::uint64_t parent, std::int64_t bytes) {
+      processes[rank].rank = rank;
+      costs.add({.id = ++id,
+                 .parent = parent,
+                 .process = &processes[rank],
+                 .tid = rank,
+                 .call = what,
+                 .path = "/d/a",
+                 .second_path = {},
+                 .offset = 0,
+                 .length = bytes,
+                 .start_ns = now_ns,
+                 .end_ns = now_ns + 1'000'000 * (bytes / 1000),
+                 .result = bytes});
+      now_ns += 1'000'000;
+      return id;
+    };
+    for (int n = 0; n < 5; ++n)
+      for (const int rank : {0, 1}) {
+        const std::uint64_t above =
+            call(rank, is_collective ? Call::MPI_File_write_at_all : Call::MPI_File_write_at, 0, 50'000);
+        call(rank, Call::pwrite, above, rank == 0 ? 99'000 : 1'000);
+      }
+    const RunAdvice found = advise({.name = "t", .facts = {}}, std::move(costs).finish(),
+                                   {.traces = {"t"},
+                                    .storing = [](const std::string&) { return std::nullopt; },
+                                    .choose = [](const std::string&, const std::string&) { return std::nullopt; },
+                                    .no_gain = "no description"},
+                                   0);
+    const auto imbalance = std::ranges::find(found.advice, Topic::imbalance, &Advice::topic);
+    REQUIRE(imbalance != found.advice.end());
+    CHECK(imbalance->what.find("99 % of the bytes") != std::string::npos);
+    CHECK((imbalance->help.text.find("cb_nodes") != std::string::npos) == is_collective);
+  }
 }

@@ -257,10 +257,10 @@ def test_a_faster_place_that_keeps_data_as_well_needs_no_change_of_the_program(
 def test_random_rereads_want_a_copy_on_fast_storage(tracing: Tracing, disk: Path, fast: Path) -> None:
     data = tracing.directory / "data"
     data.write_bytes(os.urandom(4 << 20))
-    tracing(*PYTHON, "import os\nfile = os.open('data', 0)\nfor turn in range(12):\n"
+    tracing(*PYTHON, "import os\nfile = os.open('data', 0)\nfor turn in range(60):\n"
             "  for n in range(1024): os.pread(file, 4096, n * 389 % 1024 * 4096)\n")  # fmt: skip
     advice = advised(tracing, "--storage", disk)["random-rereads"]
-    assert len(listed(tracing, advice)) == 12 * 1024
+    assert len(listed(tracing, advice)) == 60 * 1024
     assert 0.9 < advice["gain"]["seconds"] / advice["time_s"] < 1
     shell(tracing, advice["help"]["command"])
     [copy] = fast.rglob("data")

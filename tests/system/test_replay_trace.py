@@ -342,3 +342,20 @@ def test_ranks_wait_for_each_other_at_barriers_as_they_did(tracing: Tracing, die
     for number in range(1, ROUNDS):
         ends = [row.end_ns or 0 for (_, of), row in writes.items() if of == number - 1]
         assert max(ends) <= min(row.start_ns for (_, of), row in writes.items() if of == number)
+
+
+def test_a_directory_that_another_process_was_still_making(tracing: Tracing) -> None:
+    """Its mkdir had made the directory, but not returned, when the other process made one below."""
+    lines = (
+        f"n1,1,0,pwrite,/job/large,3,0,{64 * MB},10,90,{64 * MB}\n"
+        "n1,1,0,mkdir,/job/d,,,,100,500,0\n"
+        "n1,2,1,mkdir,/job/d/e,,,,300,400,0\n"
+        "n1,2,1,pwrite,/job/d/e/f,3,0,9,600,700,9\n"
+    )
+    (tracing.directory / "job.csv").write_text(CSV + lines)
+    tracing.trace = tracing.directory / "job.trace"
+    tracing.iosig("import", tracing.directory / "job.csv", "-o", tracing.trace)
+    onto = tracing.directory / "again"
+    done = tracing.iosig.json("replay", tracing.trace, "--onto", onto, "--no-think", "--keep")
+    assert done["replay"]["failed"] == 0
+    assert sizes(onto) == {"large": 64 * MB, "d/e/f": 9}

@@ -432,8 +432,10 @@ class Adviser {
     const double mean_s = sum_s / static_cast<double>(costs_.ranks.size());
     const double most_s = seconds_of(slowest->second.spent);
     if (most_s < least_imbalance * mean_s) return;
-    const double share = ratio(static_cast<double>(slowest->second.read_bytes + slowest->second.written_bytes), bytes);
+    const std::uint64_t moved = slowest->second.read_bytes + slowest->second.written_bytes;
+    const double share = ratio(static_cast<double>(moved), bytes);
     const bool has_most_bytes = share * static_cast<double>(costs_.ranks.size()) >= least_imbalance;
+    const bool moves_for_others = ratio(slowest->second.collective_bytes, moved) >= nearly_half;
     add({.topic = Topic::imbalance,
          .what = fmt::format(
              "rank {} spends {} in reads and writes, the {} ranks {} on average; it moves {} of the bytes",
@@ -444,7 +446,10 @@ class Adviser {
                     .command = fmt::format("iosig query latency{} --layer posix {} --rank {} --stat list --top {}",
                                            traces_text(), select_transfers, slowest->first,
                                            std::clamp<std::uint64_t>(slowest->second.spent.calls, 1, max_listed))},
-         .help = {.text = has_most_bytes
+         .help = {.text = has_most_bytes && moves_for_others
+                              ? "collective calls have few ranks move the bytes of all; more do by the hint cb_nodes, "
+                                "or with Open MPI by --mca io_ompio_num_aggregators N"
+                          : has_most_bytes
                               ? "let the ranks share the bytes evenly, or all take part in collective calls"
                               : "it moves no more bytes than others: look at the node and the files of this rank"},
          .gain = {.seconds = most_s - mean_s,

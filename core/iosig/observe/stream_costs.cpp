@@ -64,7 +64,15 @@ bool is_collective(Call call) {
     case Call::MPI_File_iwrite_at_all:
     case Call::MPI_File_write_all_begin:
     case Call::MPI_File_write_at_all_begin:
-    case Call::MPI_File_write_ordered_begin: return true;
+    case Call::MPI_File_write_ordered_begin:
+    case Call::MPI_File_read_all:
+    case Call::MPI_File_read_at_all:
+    case Call::MPI_File_read_ordered:
+    case Call::MPI_File_iread_all:
+    case Call::MPI_File_iread_at_all:
+    case Call::MPI_File_read_all_begin:
+    case Call::MPI_File_read_at_all_begin:
+    case Call::MPI_File_read_ordered_begin: return true;
     default: return false;
   }
 }
@@ -129,6 +137,7 @@ void CostGatherer::add(const Access& access) {
     return;
   }
   add_time(access);
+  if (is_collective(access.call)) collective_calls_[{access.process, access.tid}] = access.id;
   if (moves != Moves::nothing) add_transfer(access, streams_[number]);
   if (may_change) add_change(number, access.end_ns);
   if (changes_names(access.call)) add_change_of_directory(access);
@@ -187,6 +196,9 @@ void CostGatherer::add_transfer(const Access& access, StreamCosts& stream) {
   RankCosts& rank = run_.ranks[*access.process->rank];
   rank.spent.add(ns);
   (reads ? rank.read_bytes : rank.written_bytes) += bytes;
+  if (access.parent == 0) return;
+  const auto above = collective_calls_.find({access.process, access.tid});
+  if (above != collective_calls_.end() && above->second == access.parent) rank.collective_bytes += bytes;
 }
 
 void CostGatherer::add_change(std::size_t number, std::int64_t end_ns) {

@@ -68,6 +68,7 @@ struct StreamCosts {
 struct RankCosts {
   Spent spent;
   std::uint64_t read_bytes = 0, written_bytes = 0;
+  std::uint64_t collective_bytes = 0;  ///< of these, during collective MPI calls: other ranks' bytes, too
 };
 
 struct RunCosts {
@@ -122,6 +123,7 @@ class CostGatherer {
   std::vector<State> states_;  ///< of each stream
   std::unordered_map<const trace::Process*, std::unordered_map<std::size_t, Seen>> seen_;
   std::unordered_map<Thread, std::int64_t, HashThread> covered_until_;
+  std::unordered_map<Thread, std::uint64_t, HashThread> collective_calls_;  ///< id of the latest
   RunCosts run_;
 };
 

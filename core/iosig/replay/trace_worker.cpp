@@ -344,7 +344,13 @@ std::int64_t TraceWorker::call(const Step& step, OpenFile* file) {
     case ReplayOp::unlink:
       if (step.path->is_directory) return tree_.remove_directory(step.path->name);
       return tree_.remove_file(step.path->name);
-    case ReplayOp::make_directory: return tree_.make_directory(step.path->name);
+    case ReplayOp::make_directory: {
+      const int made = tree_.make_directory(step.path->name);
+      if (made != -ENOENT) return made;
+      ++sums_.made_at_need;  // the directory above it was being made by another stream
+      (void)tree_.make_parents(step.path->name);
+      return tree_.make_directory(step.path->name);
+    }
     case ReplayOp::remove_directory: return tree_.remove_directory(step.path->name);
     default: return 0;
   }
