@@ -26,7 +26,7 @@ LAUNCH = {
 }
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 STRICT = ["-Wall", "-Wextra", "-Werror"]
-TARGETS = [("mpiio", "openmpi"), ("mpiio", "mpich"), ("pnetcdf", "openmpi")]
+TARGETS = [("mpiio", "openmpi"), ("mpiio", "mpich"), ("pnetcdf", "openmpi"), ("hdf5", "openmpi")]
 CELLS = 6  # along each axis of a rank's block
 
 Built = Callable[..., Path]
@@ -37,7 +37,8 @@ def libraries(level: str, mpi: str) -> list[str]:
         pytest.skip(f"needs {mpi}")
     if level == "mpiio":
         return []
-    found = subprocess.run(["pkg-config", "--cflags", "--libs", level], capture_output=True, text=True)
+    package = {"hdf5": "hdf5-openmpi"}.get(level, level)
+    found = subprocess.run(["pkg-config", "--cflags", "--libs", package], capture_output=True, text=True)
     if found.returncode != 0:
         pytest.skip(f"needs {level}")
     return found.stdout.split()
@@ -169,7 +170,7 @@ def line_of(directive: str) -> int:
     return next(n for n, line in enumerate(BLOCKS.read_text().splitlines(), 1) if directive in line)
 
 
-@pytest.mark.parametrize("level", ["mpiio", "pnetcdf"])
+@pytest.mark.parametrize("level", ["mpiio", "pnetcdf", "hdf5"])
 def test_an_axis_of_two_to_the_31_elements_is_refused(built: Built, tmp_path: Path, level: str) -> None:
     done = run(built(BLOCKS, level, "openmpi"), "openmpi", 2, "write", tmp_path / "f", 2**31, "0,1", "1,1")
     assert "axis 1 has 2147483648 elements; expected 1 to 2147483647" in done.stderr
@@ -253,7 +254,7 @@ def test_lines_after_a_block_keep_their_numbers(built: Built, tmp_path: Path) ->
     assert done.stdout.rstrip().endswith(f"line {line_of('head[2], __LINE__')}")
 
 
-@pytest.mark.parametrize("level", ["mpiio", "pnetcdf"])
+@pytest.mark.parametrize("level", ["mpiio", "pnetcdf", "hdf5"])
 def test_it_is_cxx_too_and_feature_macros_stay_first(tmp_path: Path, level: str) -> None:
     template, source = tmp_path / "t.cc", tmp_path / "out.cc"
     text = BLOCKS.read_text().replace(

@@ -14,7 +14,7 @@ from typing import Any
 
 from iosig.generate.template import Clause, Directive, Mistake, Place, Template
 
-LEVELS = ("mpiio", "pnetcdf")
+LEVELS = ("mpiio", "pnetcdf", "hdf5")
 MAX_INT = 2**31 - 1
 
 

@@ -25,18 +25,24 @@ class ElementType:
     mpi: str
     nc: str
     nc_call: str
+    h5: str
+    h5_file: str
     bytes: int
 
 
 TYPES = {
-    "double": ElementType("double", "MPI_DOUBLE", "NC_DOUBLE", "double", 8),
-    "float": ElementType("float", "MPI_FLOAT", "NC_FLOAT", "float", 4),
-    "int": ElementType("int", "MPI_INT", "NC_INT", "int", 4),
-    "int64": ElementType("long long", "MPI_INT64_T", "NC_INT64", "longlong", 8),
-    "uint64": ElementType("unsigned long long", "MPI_UINT64_T", "NC_UINT64", "ulonglong", 8),
-    "short": ElementType("short", "MPI_SHORT", "NC_SHORT", "short", 2),
-    "int8": ElementType("signed char", "MPI_SIGNED_CHAR", "NC_BYTE", "schar", 1),
-    "uint8": ElementType("unsigned char", "MPI_UNSIGNED_CHAR", "NC_UBYTE", "uchar", 1),
+    "double": ElementType("double", "MPI_DOUBLE", "NC_DOUBLE", "double", "H5T_NATIVE_DOUBLE", "H5T_IEEE_F64LE", 8),
+    "float": ElementType("float", "MPI_FLOAT", "NC_FLOAT", "float", "H5T_NATIVE_FLOAT", "H5T_IEEE_F32LE", 4),
+    "int": ElementType("int", "MPI_INT", "NC_INT", "int", "H5T_NATIVE_INT", "H5T_STD_I32LE", 4),
+    "int64": ElementType("long long", "MPI_INT64_T", "NC_INT64", "longlong", "H5T_NATIVE_LLONG", "H5T_STD_I64LE", 8),
+    "uint64": ElementType(
+        "unsigned long long", "MPI_UINT64_T", "NC_UINT64", "ulonglong", "H5T_NATIVE_ULLONG", "H5T_STD_U64LE", 8
+    ),
+    "short": ElementType("short", "MPI_SHORT", "NC_SHORT", "short", "H5T_NATIVE_SHORT", "H5T_STD_I16LE", 2),
+    "int8": ElementType("signed char", "MPI_SIGNED_CHAR", "NC_BYTE", "schar", "H5T_NATIVE_SCHAR", "H5T_STD_I8LE", 1),
+    "uint8": ElementType(
+        "unsigned char", "MPI_UNSIGNED_CHAR", "NC_UBYTE", "uchar", "H5T_NATIVE_UCHAR", "H5T_STD_U8LE", 1
+    ),
 }
 
 
