@@ -47,19 +47,14 @@ struct Evidence {
 
 /// Opens the traces. Fails with `usage` if two have a process in common.
 Result<void> open_traces(const AdviseArguments& options, Evidence& evidence, const Console& console) {
-  std::set<std::uint64_t> processes;
-  for (const std::string& directory : options.directories) {
-    auto opened = trace::Trace::open(directory);
-    if (!opened) return pass_on(opened.error());
-    note_faults(*opened, console);
-    for (const auto& [key, process] : opened->processes())
-      if (!processes.insert(key).second)
-        return fail(ErrorKind::usage, "'{}': process {} is in another of the traces, too; expected each trace once",
-                    printable(directory), process.pid);
-    add_trace(*opened, evidence.run);
-    evidence.traces.push_back(std::move(*opened));
+  auto opened = trace::open_traces(options.directories);
+  if (!opened) return pass_on(opened.error());
+  for (const trace::Trace& each : *opened) {
+    note_faults(each, console);
+    add_trace(each, evidence.run);
   }
-  return {};
+  evidence.traces = std::move(*opened);
+  return observe::check_distinct(evidence.traces);
 }
 
 using Ranks = std::vector<std::pair<std::int64_t, std::int64_t>>;

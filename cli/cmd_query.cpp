@@ -145,13 +145,9 @@ Result<void> order_rows(const QueryArguments& arguments, const Question& questio
 }
 
 Result<std::vector<Trace>> opened_traces(const std::vector<std::string>& directories, const Console& console) {
-  std::vector<Trace> traces;
-  for (const std::string& each : directories) {
-    auto opened = Trace::open(each);
-    if (!opened) return pass_on(opened.error());
-    note_faults(*opened, console);
-    traces.push_back(std::move(*opened));
-  }
+  auto traces = trace::open_traces(directories);
+  if (traces)
+    for (const Trace& each : *traces) note_faults(each, console);
   return traces;
 }
 

@@ -222,7 +222,7 @@ constexpr std::string_view clock_states[] = {"reference", "alone", "contradictor
 
 ordered_json clocks_json(const Trace& opened) {
   ordered_json clocks = ordered_json::array();
-  for (const auto& [name, found] : opened.host_clocks())
+  for (const auto& [name, reference, found] : opened.host_clocks())
     clocks.push_back({{"name", name},
                       {"state", clock_states[static_cast<std::size_t>(found.state)]},
                       {"ahead_ns", found.ahead_ns},

@@ -58,14 +58,15 @@ std::string name_of_trace(const std::string& directory) {
 Result<Shared> opened(const std::vector<std::string>& directories) {
   auto shared = std::make_shared<Traces>();
   shared->directories = directories;
-  for (const std::string& each : directories) {
-    auto trace = Trace::open(each);
-    if (!trace) return pass_on(trace.error());
-    if (trace->parts().size() > max_parts)
-      return fail(ErrorKind::bad_input, "{}: has {} parts; expected at most {}", printable(each), trace->parts().size(),
+  auto traces = trace::open_traces(directories);
+  if (!traces) return pass_on(traces.error());
+  shared->traces = std::move(*traces);
+  for (std::size_t n = 0; n < directories.size(); ++n) {
+    const std::size_t parts = shared->traces[n].parts().size();
+    if (parts > max_parts)
+      return fail(ErrorKind::bad_input, "{}: has {} parts; expected at most {}", printable(directories[n]), parts,
                   max_parts);
-    shared->traces.push_back(std::move(*trace));
-    shared->names.push_back(name_of_trace(each));
+    shared->names.push_back(name_of_trace(directories[n]));
   }
   if (auto distinct = observe::check_distinct(shared->traces); !distinct) return pass_on(distinct.error());
   if (std::set(shared->names.begin(), shared->names.end()).size() < shared->names.size()) shared->names = directories;

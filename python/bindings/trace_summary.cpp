@@ -193,11 +193,9 @@ nb::dict summarize(const std::vector<nb::bytes>& directories, const nb::bytes& f
   std::vector<Trace> traces;
   Result<Overview> overview = [&]() -> Result<Overview> {
     const nb::gil_scoped_release others_may_run;
-    for (const std::string& name : names) {
-      auto opened = Trace::open(name);
-      if (!opened) return pass_on(opened.error());
-      traces.push_back(std::move(*opened));
-    }
+    auto opened = trace::open_traces(names);
+    if (!opened) return pass_on(opened.error());
+    traces = std::move(*opened);
     return observe::overview_of(traces, glob, {.files = plotted});
   }();
   const Overview found = value_or_raise(std::move(overview));

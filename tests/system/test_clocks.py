@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import struct
@@ -206,3 +207,28 @@ def test_times_of_damage_stay_as_they_are(iosig: Iosig, tmp_path: Path) -> None:
     trace, notes = imported(iosig, tmp_path, lines)
     assert "compared as they are" in notes
     assert [row.start_ns for row in rows_of(iosig, trace)] == [0, most - 1009, most - 1009]
+
+
+def test_traces_of_nodes_that_are_read_together_are_aligned_with_each_other(iosig: Iosig, tmp_path: Path) -> None:
+    # Rank 0 waits for rank 1, whose clock is 5000 ns ahead.
+    calls = {"n1": "n1,7,0,MPI_File_open,/a,1000,3000,0\nn1,7,0,pread,/a,3100,3200,1\n",
+             "n2": "n2,7,1,MPI_File_open,/a,7900,8000,0\nn2,7,1,pread,/a,8100,8200,1\n"}  # fmt: skip
+    traces = []
+    for node, lines in calls.items():
+        (tmp_path / node).mkdir()
+        trace, notes = imported(iosig, tmp_path / node, lines)
+        assert notes == ""
+        traces.append(trace)
+    shown = iosig("query", "concurrency", *traces, "--json")
+    assert "the clock of 'n2' was 5.00 us ahead of that of 'n1'" in shown.stderr
+    assert "could not be aligned" not in shown.stderr
+    by_layer = {row["layer"]: row for row in json.loads(shown.stdout)["rows"]}
+    # By n1's clock: opens from 1000 and 2900 to 3000, both reads from 3100 to 3200.
+    assert by_layer["mpi-io"]["wall_s"] == pytest.approx(2000e-9)
+    assert by_layer["mpi-io"]["mean_in_flight"] == pytest.approx((2000 + 100) / 2000)
+    assert by_layer["posix"]["wall_s"] == pytest.approx(100e-9)
+    assert by_layer["posix"]["max_in_flight"] == 2
+    # Each rank twice: these are two runs, and nothing tells how their clocks differ.
+    (tmp_path / "again").mkdir()
+    again, _ = imported(iosig, tmp_path / "again", calls["n1"].replace("n1", "n3"))
+    assert "could not be aligned" in iosig("query", "concurrency", traces[0], again).stderr

@@ -234,7 +234,8 @@ def test_a_file_is_complete_or_as_it_was(iosig: Iosig, tmp_path: Path, name: str
     made.write_text("old")
     made.chmod(0o640)
     if shutil.which("strace"):
-        killing = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=write", "-e", "inject=write:signal=SIGTERM:when=1"]
+        # The first write is the note on the hosts' clocks.
+        killing = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=write", "-e", "inject=write:signal=SIGTERM:when=2"]
         killed = subprocess.run([*killing, *command], env=iosig.env, capture_output=True, text=True)
         assert killed.returncode == 128 + signal.SIGTERM, killed.stderr
         assert made.read_text() == "old" and list(made.parent.iterdir()) == [made]

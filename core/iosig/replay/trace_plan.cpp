@@ -115,7 +115,7 @@ const PlannedPath* TracePlan::replayed(const trace::Access& access, ReplayOp op,
 Result<TracePlan> plan_trace_replay(const trace::Trace& trace, const TracePlanOptions& options,
                                     std::vector<Error>& faults) {
   std::vector<Error> same_faults;
-  const std::vector<trace::CollectiveCall> collectives = trace::collective_calls(trace, same_faults);
+  const std::vector<trace::CollectiveCall> collectives = trace::collective_calls(std::span(&trace, 1), same_faults);
   TracePlan plan;
   for (const trace::Layer layer : {trace::Layer::posix, trace::Layer::stdio, trace::Layer::mpi_io}) {
     plan = {};

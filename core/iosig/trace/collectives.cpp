@@ -67,30 +67,36 @@ bool CollectiveCall::is_barrier() const {
   return std::ranges::all_of(members, [&](const CollectiveMember& each) { return each.end_ns >= complete_ns(); });
 }
 
-std::vector<CollectiveCall> collective_calls(const Trace& trace, std::vector<Error>& faults) {
-  const auto incomplete = incomplete_processes(trace);
-  Selection selection{.layer = Layer::mpi_io};
-  selection.processes = [&](const Process& process) { return process.rank && !incomplete.contains(process.key); };
-  selection.call_set = waiting_set;
-  selection.naming_set = bit_of(Call::MPI_File_open);
+std::vector<CollectiveCall> collective_calls(std::span<const Trace> traces, std::vector<Error>& faults) {
   Runs runs;
   std::map<std::tuple<std::uint32_t, Call, std::string_view>, std::vector<std::size_t>> numbers;  ///< of found calls
   std::map<std::tuple<const Process*, Call, std::string_view>, std::size_t> made;
   std::vector<CollectiveCall> found;
-  Accesses accesses(trace, selection, faults);
-  while (const Access* access = accesses.next()) {
-    if (!waits_for_all(*access)) continue;
-    auto& same = numbers[{runs.run_of(*access->process), access->call, access->path}];
-    const std::size_t number = made[{access->process, access->call, access->path}]++;
-    if (access->is_in_flight) continue;
-    if (number == same.size()) {
-      same.push_back(found.size());
-      found.push_back({.call = access->call, .path = access->path, .members = {}});
+  for (const Trace& trace : traces) {
+    const auto incomplete = incomplete_processes(trace);
+    Selection selection{.layer = Layer::mpi_io};
+    selection.processes = [&](const Process& process) { return process.rank && !incomplete.contains(process.key); };
+    selection.call_set = waiting_set;
+    selection.naming_set = bit_of(Call::MPI_File_open);
+    const std::int64_t shift_ns = trace.started_ns() - traces.front().started_ns();
+    Accesses accesses(trace, selection, faults);
+    while (const Access* access = accesses.next()) {
+      if (!waits_for_all(*access)) continue;
+      auto& same = numbers[{runs.run_of(*access->process), access->call, access->path}];
+      const std::size_t number = made[{access->process, access->call, access->path}]++;
+      if (access->is_in_flight) continue;
+      if (number == same.size()) {
+        same.push_back(found.size());
+        found.push_back({.call = access->call, .path = access->path, .members = {}});
+      }
+      if (number < same.size())
+        found[same[number]].members.push_back(
+            {access->process, access->tid, access->start_ns + shift_ns, access->end_ns + shift_ns});
     }
-    if (number < same.size())
-      found[same[number]].members.push_back({access->process, access->tid, access->start_ns, access->end_ns});
   }
   std::erase_if(found, [](const CollectiveCall& each) { return each.members.size() < 2; });
+  if (traces.size() > 1)
+    for (CollectiveCall& each : found) std::ranges::stable_sort(each.members, {}, &CollectiveMember::start_ns);
   return found;
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -35,9 +36,9 @@ struct CollectiveCall {
   [[nodiscard]] bool is_barrier() const;
 };
 
-/// Returns the collective calls in the order in which their first members begin. Processes without a rank, and those
-/// whose calls are not all recorded, are no members; nor are calls in flight. Blocks that cannot be read go to
-/// `faults`. Memory: 32 bytes for each member.
-[[nodiscard]] std::vector<CollectiveCall> collective_calls(const Trace& trace, std::vector<Error>& faults);
+/// Returns the collective calls of the traces together, with times since the start of the first trace. Processes
+/// without a rank, and those whose calls are not all recorded, are no members; nor are calls in flight. Blocks that
+/// cannot be read go to `faults`. Memory: 32 bytes for each member.
+[[nodiscard]] std::vector<CollectiveCall> collective_calls(std::span<const Trace> traces, std::vector<Error>& faults);
 
 }  // namespace iosig::trace

@@ -31,39 +31,27 @@ std::string ahead_text(const ClockDifference& found, std::string_view reference)
 }
 
 void add_clock_notes(const Trace& trace, std::vector<std::string>& notes) {
-  const HostClock* reference = nullptr;
   std::vector<const HostClock*> alone, ahead;
   for (const HostClock& each : trace.host_clocks()) {
-    if (each.difference.state == ClockState::reference) reference = &each;
     if (each.difference.state == ClockState::alone) alone.push_back(&each);
     if (each.difference.state == ClockState::ahead) ahead.push_back(&each);
+    if (each.difference.state == ClockState::contradictory)
+      notes.push_back(fmt::format(
+          "collective MPI calls contradict each other on how far the clock of '{}' is ahead of that of "
+          "'{}' ({} of {} agree): times are compared as they are",
+          printable(each.name), printable(each.reference), each.difference.agreeing, each.difference.calls));
   }
-  if (reference == nullptr) {
-    if (!alone.empty())
-      notes.push_back(
-          fmt::format("{} have no collective MPI call in common, by which their clocks could be aligned: "
-                      "times are compared as they are",
-                      quoted_names(alone)));
-    return;
-  }
-  const std::string name = printable(reference->name);
   for (std::size_t n = 0; n < std::min(ahead.size(), max_named_clocks); ++n)
     notes.push_back(fmt::format("the clock of '{}' was {}: its times are shifted by that", printable(ahead[n]->name),
-                                ahead_text(ahead[n]->difference, name)));
+                                ahead_text(ahead[n]->difference, printable(ahead[n]->reference))));
   if (ahead.size() > max_named_clocks)
     notes.push_back(fmt::format("the clocks of {} more hosts are aligned likewise: 'iosig trace info --json' has them",
                                 ahead.size() - max_named_clocks));
   if (!alone.empty())
-    notes.push_back(
-        fmt::format("{} have no collective MPI call in common with '{}', by which clocks could be aligned: "
-                    "times are compared as they are",
-                    quoted_names(alone), name));
-  for (const HostClock& each : trace.host_clocks())
-    if (each.difference.state == ClockState::contradictory)
-      notes.push_back(
-          fmt::format("collective MPI calls contradict each other on how far the clock of '{}' is ahead of that of "
-                      "'{}' ({} of {} agree): times are compared as they are",
-                      printable(each.name), name, each.difference.agreeing, each.difference.calls));
+    notes.push_back(fmt::format(
+        "{} have no collective MPI call in common{}, by which clocks could be aligned: times are compared as they are",
+        quoted_names(alone),
+        alone.front()->reference.empty() ? "" : fmt::format(" with '{}'", printable(alone.front()->reference))));
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ Result<Trace> Trace::open(const std::string& directory) {
                 printable(directory));
   trace.set_clocks();
   trace.list_batches();
-  trace.align_clocks();
+  align({&trace, 1});
   return trace;
 }
 

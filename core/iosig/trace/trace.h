@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -89,8 +90,9 @@ struct UnreadablePart {
 
 /// A clock of the trace: that of a host, or of a rank if the trace does not know its host.
 struct HostClock {
-  std::string name;  ///< host, or "rank 3"
-  ClockDifference difference;
+  std::string name;            ///< host, or "rank 3"
+  std::string reference = {};  ///< the name of the reference; empty: there is none
+  ClockDifference difference = {};
 };
 
 class Trace {
@@ -119,7 +121,7 @@ class Trace {
   /// Hosts whose parts do not say how long a tick is: their durations are wrong.
   [[nodiscard]] const std::vector<std::string>& hosts_without_clock() const { return hosts_without_clock_; }
   /// How the clocks of hosts differed. All times are by the reference's clock, as far as it is known how far others are
-  /// ahead. Empty: there is one clock.
+  /// ahead. Empty: there is one clock. Of traces that are read together, also clocks that differ from other traces'.
   [[nodiscard]] const std::vector<HostClock>& host_clocks() const { return host_clocks_; }
 
   /// When a part's clock showed so many ticks, since started_ns().
@@ -134,6 +136,7 @@ class Trace {
 
  private:
   friend class Accesses;
+  friend Result<std::vector<Trace>> open_traces(std::span<const std::string> directories);
   /// Takes ticks of a part to nanoseconds since started_ns().
   struct Clock {
     std::uint64_t ticks = 0;
@@ -152,7 +155,12 @@ class Trace {
   void add_process(const Part& part);
   void read_unrecorded(const std::string& shown);
   void set_clocks();
-  void align_clocks();
+  [[nodiscard]] bool has_impossible_times() const;
+  /// Shifts the clocks of hosts to that of one of them, by calls that their processes made together.
+  static void align(std::span<Trace> traces);
+  void shift_clocks(const std::vector<HostClock>& found,
+                    const std::unordered_map<const Process*, std::uint32_t>& place_of,
+                    const std::unordered_map<std::uint64_t, std::uint32_t>& places, bool is_alone);
   void list_batches();
   [[nodiscard]] std::string shown(const Part& part) const;
 
@@ -170,5 +178,8 @@ class Trace {
   std::int64_t started_ns_ = 0;
   std::uint64_t unrecorded_processes_ = 0, unrecorded_calls_ = 0;
 };
+
+/// Opens traces to be read together: the clocks of hosts in different ones are aligned, too. Fails as Trace::open().
+[[nodiscard]] Result<std::vector<Trace>> open_traces(std::span<const std::string> directories);
 
 }  // namespace iosig::trace

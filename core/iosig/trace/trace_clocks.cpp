@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -54,6 +55,27 @@ struct SharedClock {
   }
 };
 
+bool has_own_clock(const Part& part, const Process& process) {
+  return part.header.boot == 0 && process.rank && (part.host.empty() || part.host == "unknown");
+}
+
+/// Returns a number for the clock of a boot, of a host whose boot is not known, or of a rank whose host is not known
+/// either.
+std::uint64_t number_of_clock(const Part& part, const Process& process) {
+  if (part.header.boot != 0) return part.header.boot;
+  return has_own_clock(part, process) ? process.key : fnv1a(part.host);
+}
+
+JoinedCall joined_call(const CollectiveCall& call, const std::unordered_map<const Process*, std::uint32_t>& clock_of) {
+  JoinedCall joined{.moves_data = moves_of(call.call) != Moves::nothing};
+  std::vector<const CollectiveMember*> members;
+  for (const CollectiveMember& each : call.members) members.push_back(&each);
+  std::ranges::stable_sort(members, {}, [](const CollectiveMember* each) { return each->process->rank; });
+  for (const CollectiveMember* const each : members)
+    joined.members.push_back({clock_of.at(each->process), each->start_ns, each->end_ns});
+  return joined;
+}
+
 }  // namespace
 
 std::int64_t Trace::Clock::at(std::uint64_t ticks_then) const {
@@ -103,79 +125,88 @@ void Trace::set_clocks() {
       clock.ns = static_cast<std::int64_t>(of_boot.first.monotonic_ns) + of_boot.realtime_behind_ns;
     }
     clocks_.push_back(clock);
-  }
-}
-
-namespace {
-
-bool has_own_clock(const Part& part, const Process& process) {
-  return part.header.boot == 0 && process.rank && (part.host.empty() || part.host == "unknown");
-}
-
-/// Returns a number for the clock of a boot, of a host whose boot is not known, or of a rank whose host is not known
-/// either.
-std::uint64_t number_of_clock(const Part& part, const Process& process) {
-  if (part.header.boot != 0) return part.header.boot;
-  return has_own_clock(part, process) ? process.key : fnv1a(part.host);
-}
-
-JoinedCall joined_call(const CollectiveCall& call, const std::unordered_map<const Process*, std::uint32_t>& clock_of) {
-  JoinedCall joined{.moves_data = moves_of(call.call) != Moves::nothing};
-  std::vector<const CollectiveMember*> members;
-  for (const CollectiveMember& each : call.members) members.push_back(&each);
-  std::ranges::stable_sort(members, {}, [](const CollectiveMember* each) { return each->process->rank; });
-  for (const CollectiveMember* const each : members)
-    joined.members.push_back({clock_of.at(each->process), each->start_ns, each->end_ns});
-  return joined;
-}
-
-}  // namespace
-
-/// Shifts the clocks of hosts to that of one of them, by calls that their processes made together.
-void Trace::align_clocks() {
-  std::unordered_map<std::uint64_t, std::uint32_t> places;
-  std::unordered_map<const Process*, std::uint32_t> clock_of;
-  std::vector<HostClock> found;
-  for (const Part& part : parts_) {
     Process& process = processes_.at(part.header.process);
     process.clock = number_of_clock(part, process);
-    const auto [known, is_new] = places.try_emplace(process.clock, static_cast<std::uint32_t>(places.size()));
-    clock_of[&process] = known->second;
-    if (is_new) found.push_back({has_own_clock(part, process) ? fmt::format("rank {}", *process.rank) : part.host, {}});
   }
-  if (found.size() < 2) return;
-  // Times of damage are not shifted, so that none overflows.
-  constexpr std::int64_t max_aligned_ns = std::int64_t{1} << 61;  // 73 years
+}
+
+/// Whether some time is one of damage: it is not shifted, so that none overflows.
+bool Trace::has_impossible_times() const {
+  constexpr std::int64_t most_ns = std::int64_t{1} << 61;  // 73 years
   for (std::size_t part = 0; part < parts_.size(); ++part) {
     const auto is_beyond = [&](std::uint64_t ticks) {
       const std::int64_t ns = clocks_[part].at(ticks);
-      return ns < 0 || ns > max_aligned_ns;
+      return ns < 0 || ns > most_ns;
     };
     if (std::ranges::any_of(parts_[part].blocks, is_beyond, &BlockPlace::greatest_end) ||
         std::ranges::any_of(parts_[part].loose, [&](const PartCall& each) {
           return is_beyond(each.slot.start) || (each.slot.end != 0 && is_beyond(each.slot.end));
-        })) {
-      host_clocks_ = std::move(found);
-      return;
+        }))
+      return true;
+  }
+  return started_ns_ < 0 || started_ns_ > most_ns;
+}
+
+void Trace::align(std::span<Trace> traces) {
+  std::unordered_map<std::uint64_t, std::uint32_t> places;
+  std::unordered_map<const Process*, std::uint32_t> place_of;
+  for (const Trace& trace : traces)
+    for (const Part& part : trace.parts_) {
+      const Process& process = trace.process_of(part);
+      place_of[&process] = places.try_emplace(process.clock, static_cast<std::uint32_t>(places.size())).first->second;
+    }
+  if (places.size() < 2) return;
+  std::vector<HostClock> found(places.size());
+  for (const Trace& trace : traces)
+    for (const Part& part : trace.parts_) {
+      const Process& process = trace.process_of(part);
+      if (number_of_clock(part, process) == process.clock)
+        found[place_of.at(&process)].name =
+            has_own_clock(part, process) ? fmt::format("rank {}", *process.rank) : part.host;
+    }
+  if (std::ranges::none_of(traces, &Trace::has_impossible_times)) {
+    std::vector<Error> faults;  // whoever reads the accesses meets them, too
+    std::vector<JoinedCall> calls;
+    for (const CollectiveCall& each : collective_calls(traces, faults)) calls.push_back(joined_call(each, place_of));
+    const auto differences = clock_differences(calls, static_cast<std::uint32_t>(found.size()));
+    const auto reference = std::ranges::find(differences, ClockState::reference, &ClockDifference::state);
+    for (std::size_t n = 0; n < found.size(); ++n) {
+      found[n].difference = differences[n];
+      if (reference != differences.end()) found[n].reference = found[reference - differences.begin()].name;
     }
   }
-  std::vector<Error> faults;  // whoever reads the accesses meets them, too
-  std::vector<JoinedCall> calls;
-  for (const CollectiveCall& each : collective_calls(*this, faults)) calls.push_back(joined_call(each, clock_of));
-  const auto differences = clock_differences(calls, static_cast<std::uint32_t>(found.size()));
-  for (std::size_t n = 0; n < found.size(); ++n) found[n].difference = differences[n];
-  for (std::size_t part = 0; part < parts_.size(); ++part)
-    clocks_[part].ns -= differences[clock_of.at(&process_of(parts_[part]))].ahead_ns;
-  const auto is_aligned = [](ClockState state) {
-    return state != ClockState::alone && state != ClockState::contradictory;
-  };
-  std::uint64_t aligned = 0;
+  for (Trace& trace : traces) trace.shift_clocks(found, place_of, places, traces.size() == 1);
+}
+
+void Trace::shift_clocks(const std::vector<HostClock>& found,
+                         const std::unordered_map<const Process*, std::uint32_t>& place_of,
+                         const std::unordered_map<std::uint64_t, std::uint32_t>& places, bool is_alone) {
+  std::uint64_t reference = 0;
   for (const auto& [number, place] : places)
-    if (differences[place].state == ClockState::reference) aligned = number;
-  for (auto& [key, process] : processes_)
-    if (is_aligned(differences[clock_of.at(&process)].state)) process.clock = aligned;
-  host_clocks_ = std::move(found);
+    if (found[place].difference.state == ClockState::reference) reference = number;
+  for (std::size_t part = 0; part < parts_.size(); ++part)
+    clocks_[part].ns -= found[place_of.at(&process_of(parts_[part]))].difference.ahead_ns;
+  std::set<std::uint32_t> shown;
+  for (auto& [key, process] : processes_) {
+    const std::uint32_t place = place_of.at(&process);
+    const ClockState state = found[place].difference.state;
+    if (state != ClockState::alone && state != ClockState::contradictory) process.clock = reference;
+    // Traces of different jobs need have nothing in common.
+    if (is_alone || state == ClockState::ahead || state == ClockState::contradictory) shown.insert(place);
+  }
+  for (const std::uint32_t place : shown) host_clocks_.push_back(found[place]);
   list_batches();
+}
+
+Result<std::vector<Trace>> open_traces(std::span<const std::string> directories) {
+  std::vector<Trace> traces;
+  for (const std::string& each : directories) {
+    auto opened = Trace::open(each);
+    if (!opened) return pass_on(opened.error());
+    traces.push_back(std::move(*opened));
+  }
+  if (traces.size() > 1) Trace::align(traces);
+  return traces;
 }
 
 }  // namespace iosig::trace
