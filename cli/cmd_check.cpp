@@ -14,6 +14,7 @@
 #include "iosig/base/files.h"
 #include "iosig/base/json_text.h"
 #include "iosig/base/text.h"
+#include "iosig/check/fortran_text.h"
 #include "iosig/config/storage_file.h"
 #include "iosig/decide/placement.h"
 #include "iosig/enact/circumstances.h"
@@ -146,7 +147,9 @@ void check_file(const CheckArguments& options, const std::string& file, std::spa
     auto content = read_file(path);
     return content ? std::optional(*std::move(content)) : std::nullopt;
   };
-  CheckedSource checked = check_source(file, *std::move(text), language_of(options, file), callees, read_include);
+  CheckedSource checked = is_free_form(file)
+                              ? check_fortran(file, *text)
+                              : check_source(file, *std::move(text), language_of(options, file), callees, read_include);
   for (SourceFinding& finding : checked.findings) report.findings.push_back(std::move(finding));
   for (SourceNote& missing : checked.missing) report.missing.push_back(std::move(missing));
   if (storage == nullptr) return;
@@ -217,7 +220,8 @@ int run_check(const CheckArguments& options, Console& console) {
 void add_check(Verb app, Action& action) {
   const Verb verb = app.add_verb("check", "Check pragmas, rules files and storage descriptions without compiling");
   const auto options = std::make_shared<CheckArguments>();
-  verb.add_option("FILE", options->files, "sources of C and C++; rules files and storage descriptions (*.toml)")
+  verb.add_option("FILE", options->files,
+                  "sources of C, C++ and Fortran; rules files and storage descriptions (*.toml)")
       .required();
   const auto add_list = [&](const char* name, std::vector<std::string>& list, const char* help, const char* type) {
     verb.add_option(name, list, help).repeatable().type_name(type);

@@ -44,8 +44,10 @@ void add_report(Verb app) {
 
 void add_generate(Verb app) {
   const Verb verb =
-      app.add_verb("generate", "Write parallel I/O code from directives in a template (C, C++)").group(python_group);
-  verb.describe_option("TEMPLATE", "C or C++ with directives: #pragma sigio").type_name("FILE").required();
+      app.add_verb("generate", "Write parallel I/O code from directives in a template").group(python_group);
+  verb.describe_option("TEMPLATE", "C, C++ or Fortran with directives: #pragma sigio, !$sigio")
+      .type_name("FILE")
+      .required();
   verb.describe_option("-o,--output", "the program with its I/O; standard output unless given").type_name("FILE");
   verb.describe_option("--level", "instead of the files' own: mpiio, pnetcdf or hdf5").type_name("LEVEL");
   verb.describe_option("-I,--include", "search this directory for included files; may be repeated").type_name("DIR");

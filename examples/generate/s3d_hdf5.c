@@ -61,7 +61,10 @@ static void write_checkpoint(const char* path) {
   check(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST));
   check(H5Pset_all_coll_metadata_ops(access, 1));
   check(H5Pset_coll_metadata_write(access, 1));
-  const hid_t file = check(H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access));
+  const hid_t creation = check(H5Pcreate(H5P_FILE_CREATE));
+  check(H5Pset_obj_track_times(creation, 0));
+  const hid_t file = check(H5Fcreate(path, H5F_ACC_TRUNC, creation, access));
+  check(H5Pclose(creation));
   check(H5Pclose(access));
   write_text(file, "title", "S3D-like checkpoint");
   write_attribute(file, "version", H5T_STD_I32LE, H5T_NATIVE_INT, &version);

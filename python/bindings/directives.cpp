@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "iosig/base/files.h"
+#include "iosig/check/fortran_text.h"
 #include "iosig/check/include_lines.h"
 #include "iosig/check/source_text.h"
 #include "raise.h"
@@ -78,13 +79,15 @@ nb::dict template_dict(const std::string& path, bool is_cxx, std::vector<std::st
     auto content = read_file(include);
     return content ? std::optional(*std::move(content)) : std::nullopt;
   };
-  const CheckedSource checked = check_source(path, text, language, {}, read_include);
+  const bool is_fortran = is_free_form(path);
+  const CheckedSource checked =
+      is_fortran ? check_fortran(path, text) : check_source(path, text, language, {}, read_include);
   nb::list findings, directives;
   for (const SourceFinding& finding : checked.findings) findings.append(finding_dict(finding));
   for (const SourceDirective& site : checked.directives) directives.append(directive_dict(site));
   nb::dict made;
   made["text"] = text_object(text);
-  made["include_line"] = last_include_line(text);
+  made["include_line"] = is_fortran ? 0 : last_include_line(text);
   made["findings"] = findings;
   made["directives"] = directives;
   return made;

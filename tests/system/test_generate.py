@@ -9,6 +9,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from plugin_compiler import PluginCompiler
 IOSIG_GENERATE = Path(sys.executable).with_name("iosig-generate")
 EXAMPLES = ROOT / "examples/generate"
 BLOCKS = ROOT / "tests/support/generate/blocks.c"
+FORTRAN_BLOCKS = ROOT / "tests/support/generate/blocks.f90"
 LAUNCH = {
     "openmpi": ["mpirun.openmpi", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"],
     "mpich": ["mpirun.mpich"],
@@ -44,8 +46,23 @@ def libraries(level: str, mpi: str) -> list[str]:
     return found.stdout.split()
 
 
+def modules(level: str) -> list[str]:
+    """Where Fortran's modules of the library are."""
+    if level == "mpiio":
+        return []
+    found = sorted(Path("/usr").glob(f"lib/*/fortran/gfortran-mod-*/{level}.mod"))
+    if not found:
+        pytest.skip(f"needs {level}.mod")
+    return [f"-I{found[-1].parent}"]
+
+
 def compiled(source: Path, program: Path, level: str, mpi: str, *options: str, compiler: str = "mpicc") -> Path:
-    command = [f"{compiler}.{mpi}", "-O1", *options, f"-I{EXAMPLES}", "-o", program, source, *libraries(level, mpi)]
+    more = libraries(level, mpi)
+    if source.suffix == ".f90":
+        compiler, more = "mpifort", [*modules(level), *more, f"-J{program.parent}"]
+        if shutil.which(f"{compiler}.{mpi}") is None:
+            pytest.skip("needs gfortran")
+    command = [f"{compiler}.{mpi}", "-O1", *options, f"-I{EXAMPLES}", "-o", program, source, *more]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return program
@@ -57,12 +74,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     directory = tmp_path_factory.mktemp("generated")
 
     def build(template: Path, level: str, mpi: str) -> Path:
-        program = directory / f"{template.stem}-{level}-{mpi}"
+        program = directory / f"{template.name}-{level}-{mpi}"
         if not program.exists():
-            source = program.with_name(f"{program.name}.c")
+            source = program.with_name(f"{program.name}{template.suffix}")
             libraries(level, mpi)
             subprocess.run([IOSIG_GENERATE, template, "--level", level, "-o", source], check=True, capture_output=True)
-            compiled(source, program, level, mpi, *STRICT, "-std=c99", "-pedantic")
+            # MPICH's Fortran interfaces have no choice buffers: each call with another array is a warning
+            fortran = ["-std=f2008ts", *([] if mpi == "mpich" else [*STRICT, "-Wno-compare-reals"])]
+            c = [*STRICT, "-std=c99", "-pedantic"]
+            compiled(source, program, level, mpi, *(fortran if source.suffix == ".f90" else c))
         return program
 
     return build
@@ -83,12 +103,17 @@ def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
 # -- the application
 
 
-@pytest.mark.parametrize(("level", "mpi"), TARGETS)
+@pytest.mark.parametrize(
+    ("template", "level", "mpi"),
+    [("s3d.c", *each) for each in TARGETS] + [("s3d.f90", *each) for each in TARGETS if each[0] != "hdf5"],
+)
 def test_the_s3d_template_writes_the_bytes_of_the_program_by_hand(
-    built: Built, tmp_path: Path, level: str, mpi: str
+    built: Built, tmp_path: Path, template: str, level: str, mpi: str
 ) -> None:
     by_hand = compiled(EXAMPLES / f"s3d_{level}.c", tmp_path / "by_hand", level, mpi)
-    run(built(EXAMPLES / "s3d.c", level, mpi), mpi, 4, "write", tmp_path / "generated.ckpt", CELLS)
+    run(built(EXAMPLES / template, level, mpi), mpi, 4, "write", tmp_path / "generated.ckpt", CELLS)
+    if level == "hdf5":
+        time.sleep(1.1)  # another second: the files have no times
     run(by_hand, mpi, 4, tmp_path / "by_hand.ckpt", CELLS)
     content = (tmp_path / "generated.ckpt").read_bytes()
     assert content == (tmp_path / "by_hand.ckpt").read_bytes()
@@ -142,6 +167,24 @@ def test_a_netcdf_file_has_axes_attributes_and_values(built: Built, tmp_path: Pa
     assert told == [f"{r}: failed 0, wrong 0, changed 0, head 0.5 1.5 2.5" for r in range(2)]
 
 
+@pytest.mark.parametrize("blocks", [["0,7"], ["4,3", "0,0", "0,4"]], ids=" ".join)
+def test_fortran_writes_and_reads_the_files_of_c(built: Built, tmp_path: Path, blocks: list[str]) -> None:
+    path = tmp_path / "raw"
+    told = lines(run(built(FORTRAN_BLOCKS, "mpiio", "openmpi"), "openmpi", len(blocks), "write", path, 7, *blocks))
+    assert told == [f"{r}: failed 0, wrong 0, changed 0, head 0.5 1.5 2.5" for r in range(len(blocks))]
+    assert path.read_bytes() == expected_file(7)
+    netcdf = tmp_path / "nc"
+    run(built(FORTRAN_BLOCKS, "pnetcdf", "openmpi"), "openmpi", len(blocks), "write", netcdf, 7, *blocks)
+    for template in (BLOCKS, FORTRAN_BLOCKS):
+        told = lines(run(built(template, "pnetcdf", "openmpi"), "openmpi", 2, "read", netcdf, 7, "2,4", "0,6"))
+        assert told == [f"{r}: failed 0, wrong 0, changed 0, head 0.5 1.5 2.5" for r in range(2)]
+    if shutil.which("ncdump") is None:
+        pytest.skip("needs ncdump")
+    header = subprocess.run(["ncdump", "-h", netcdf], capture_output=True, text=True, check=True).stdout
+    assert all(part in header for part in (":step = 42 ;", ":time = 1.5 ;", ':name = "it\\\'s" ;', ":small = 0.25 ;"))
+    assert "int grid(z, x) ;" in header and "grid:scale = 0.5 ;" in header
+
+
 # -- failures: the same on every rank, with the directive's line, and no file is touched before
 
 
@@ -166,8 +209,34 @@ def test_blocks_that_do_not_cover_the_array_once_are_refused(built: Built, tmp_p
     assert path.read_bytes() == b"old"
 
 
-def line_of(directive: str) -> int:
-    return next(n for n, line in enumerate(BLOCKS.read_text().splitlines(), 1) if directive in line)
+@pytest.mark.parametrize(
+    ("blocks", "said"),
+    [
+        (["0,4", "2,3"], "the blocks of the ranks overlap, and leave other elements out"),
+        (["0,4", "4,4"], "axis 2 has the elements 0 to 6, and this rank's are 4 to 7"),
+        (["0,4", "3,4"], "the blocks of the ranks overlap"),
+        (["0,3", "4,3"], "the blocks of the ranks leave elements out"),
+    ],
+)
+def test_fortran_refuses_such_blocks_too(built: Built, tmp_path: Path, blocks: list[str], said: str) -> None:
+    path = tmp_path / "raw"
+    done = run(built(FORTRAN_BLOCKS, "mpiio", "openmpi"), "openmpi", 2, "write", path, 7, *blocks)
+    assert f"{FORTRAN_BLOCKS}:{line_of('dataset f.grid', FORTRAN_BLOCKS)}: data set 'grid': {said}\n" in done.stderr
+    assert all(f"{rank}: failed 1" in done.stdout for rank in range(2)) and not path.exists()
+
+
+def test_an_array_of_another_size_than_the_block_is_refused_in_fortran(built: Built, tmp_path: Path) -> None:
+    template, source = tmp_path / "t.f90", tmp_path / "out.f90"
+    template.write_text(FORTRAN_BLOCKS.read_text().replace("ghost(z: ghost, x: ghost)", "ghost(z: ghost)"))
+    subprocess.run([IOSIG_GENERATE, template, "-o", source], check=True, capture_output=True)
+    program = compiled(source, tmp_path / "t", "mpiio", "openmpi")
+    done = run(program, "openmpi", 1, "write", tmp_path / "raw", 7, "0,7")
+    # 7 + 2 x 2 rows of 3 + 2 x 2 columns; without ghost cells along x, of 3
+    assert "data set 'grid': the array has 77 elements; the block with its ghost cells has 33" in done.stderr
+
+
+def line_of(directive: str, template: Path = BLOCKS) -> int:
+    return next(n for n, line in enumerate(template.read_text().splitlines(), 1) if directive in line)
 
 
 @pytest.mark.parametrize("level", ["mpiio", "pnetcdf", "hdf5"])
@@ -221,12 +290,18 @@ def full(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", place], check=True)
 
 
-@pytest.mark.parametrize(("level", "mpi"), TARGETS)
-def test_a_full_disk_is_every_ranks_failure_and_nobody_hangs(built: Built, full: Path, level: str, mpi: str) -> None:
-    program = built(BLOCKS, level, mpi)
+@pytest.mark.parametrize(
+    ("template", "level", "mpi"),
+    [(BLOCKS, *each) for each in TARGETS] + [(FORTRAN_BLOCKS, *each) for each in TARGETS[::2]],
+    ids=lambda value: getattr(value, "suffix", value),
+)
+def test_a_full_disk_is_every_ranks_failure_and_nobody_hangs(
+    built: Built, full: Path, template: Path, level: str, mpi: str
+) -> None:
+    program = built(template, level, mpi)
     done = run(program, mpi, 3, "write", full / "f", 12000, "0,4000", "4000,4000", "8000,4000")  # 144 KB
     assert all(f"{rank}: failed 1" in done.stdout for rank in range(3)), done.stdout + done.stderr
-    assert str(BLOCKS) in done.stderr
+    assert str(template) in done.stderr
 
 
 def test_a_failure_without_a_status_ends_the_program(built: Built, tmp_path: Path) -> None:
@@ -247,6 +322,19 @@ def test_mistakes_in_expressions_are_those_of_the_templates_lines(tmp_path: Path
     at = [int(line) for line in re.findall(rf"^{template}:(\d+):\d+: error", done.stderr, re.MULTILINE)]
     assert sorted(set(at)) == [line_of("dims f"), line_of("dataset f.head")]
     assert len(at) == done.stderr.count("error:")
+
+
+def test_fortran_compilers_report_the_templates_lines_too(tmp_path: Path) -> None:
+    template, source = tmp_path / "t.f90", tmp_path / "out.f90"
+    text = FORTRAN_BLOCKS.read_text().replace("z(rows)", "z(rwos)").replace("wrong = 0", "wrnog = 0")
+    template.write_text(text)
+    subprocess.run([IOSIG_GENERATE, template, "-o", source], check=True, capture_output=True)
+    if shutil.which("mpifort.openmpi") is None:
+        pytest.skip("needs gfortran")
+    done = subprocess.run(["mpifort.openmpi", "-c", source], capture_output=True, text=True, cwd=tmp_path)
+    at = {int(line) for line in re.findall(rf"^{template}:(\d+):\d+:", done.stderr, re.MULTILINE)}
+    wanted = {n for n, line in enumerate(text.splitlines(), 1) if "rwos" in line or "wrnog" in line}
+    assert at == wanted and len(wanted) == 2
 
 
 def test_lines_after_a_block_keep_their_numbers(built: Built, tmp_path: Path) -> None:

@@ -220,10 +220,16 @@ def test_only_a_generated_file_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "status", "said"), [("t.f", 3, "expected a template in C or C++"), ("none.c", 4, "none.c")]
+    ("name", "status", "said"),
+    [
+        ("t.f", 3, "Fortran in fixed form; expected free form"),
+        ("t.py", 3, "expected a template in C"),
+        ("none.c", 4, "none.c"),
+    ],
 )
 def test_a_source_that_cannot_be_read_is_refused(tmp_path: Path, name: str, status: int, said: str) -> None:
-    (tmp_path / "t.f").write_text("      end\n")
+    for unknown in ("t.f", "t.py"):
+        (tmp_path / unknown).write_text("      end\n")
     done = subprocess.run([IOSIG_GENERATE, tmp_path / name], capture_output=True, text=True)
     assert done.returncode == status and said in done.stderr and "Traceback" not in done.stderr
 
@@ -232,3 +238,33 @@ def test_a_source_without_directives_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.c").write_text("int x;\n")
     done = subprocess.run([IOSIG_GENERATE, tmp_path / "t.c"], capture_output=True, text=True)
     assert done.returncode == 3 and "the source has no directive" in done.stderr
+
+
+FORTRAN = """program p
+  !$sigio file f path(path) level(mpiio) comm(MPI_COMM_WORLD)
+  !$sigio dims f z(8) &
+  !$sigio   y(ny)
+  !$sigio decomp blk block(z: 4*rank, 4)
+  !$sigio dataset f.t type(int) dims(y, z) decomp(blk) data(t)
+  !$sigio output f
+end program
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ("y(ny)", "y(ny", 4, "the '(' after 'y' is not closed"),
+        ("!$sigio   y", "y", 3, "the next line does not begin with '!$sigio'"),
+        ("dims(y, z)", "dims(y, x)", 6, "has the axis 'x'"),
+        ("type(int)", "type(uint8)", 6, "Fortran has no type 'uint8'"),
+        ("level(mpiio)", "level(hdf5)", 2, "cannot be generated in Fortran"),
+        (" comm(MPI_COMM_WORLD)", "", 2, "needs comm(...)"),
+        ("data(t)", "data(IOSIG_T)", 6, "begin with 'iosig_'"),
+    ],
+)
+def test_fortran_has_its_mistakes_at_their_lines(tmp_path: Path, old: str, new: str, line: int, said: str) -> None:
+    assert mistakes(tmp_path / "t.f90", FORTRAN) == []
+    assert FORTRAN.count(old) == 1
+    found = mistakes(tmp_path / "t.f90", FORTRAN.replace(old, new))
+    assert any(each.place.line == line and said in each.message for each in found), found

@@ -1,7 +1,7 @@
 """`iosig generate`: parallel I/O code from directives in a template (IOGenie, DOE report, section 3).
 
-A template has the computation and no I/O; its directives (`#pragma sigio`) say what is in a file, and how ranks share
-it.
+A template has the computation and no I/O; its directives (`#pragma sigio`, `!$sigio`) say what is in a file, and how
+ranks share it.
 Each stage of the pipeline is a file:
 
     template.py   the source, its directives and their mistakes, as the core reads them

@@ -63,7 +63,7 @@ def check_output(output: str, template: str) -> None:
     if path.samefile(template):
         raise ValueError(f"{output}: this is the template; give another name for what is made of it")
     with path.open(encoding="utf-8", errors="replace") as file:
-        if file.readline(len(MARK)) != MARK:
+        if MARK not in file.readline(100):
             raise ValueError(f"{output}: exists and was not made by iosig generate; move it away or give another name")
 
 
@@ -74,7 +74,7 @@ def say(mistakes: list[Mistake]) -> None:
 
 @app.command(epilog="e.g. iosig generate s3d.c -o s3d_io.c && mpicc s3d_io.c -lpnetcdf")
 def generate(
-    template: Annotated[str, typer.Argument(metavar="TEMPLATE", help="C or C++ with directives: #pragma sigio.")],
+    template: Annotated[str, typer.Argument(metavar="TEMPLATE", help="C, C++ or Fortran with directives.")],
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Default: standard output.")] = "-",
     level: Annotated[str, typer.Option(help=f"Instead of the files' own: {', '.join(LEVELS)}.")] = "",
     include: Annotated[

@@ -154,7 +154,7 @@ class Builder:
 
     def check_reserved(self, directive: Directive) -> None:
         for clause in directive.clauses.values():
-            if any(re.search(r"\biosig_", value) for entry in clause.entries for value in entry.values):
+            if any(re.search(r"\biosig_", value, re.IGNORECASE) for entry in clause.entries for value in entry.values):
                 self.refuse(clause.place, "names that begin with 'iosig_' are those of the generated code")
 
     # -- declarations
@@ -262,9 +262,20 @@ class Builder:
         ghost = self.ghost_of(directive.clauses.get("ghost"), [axis.name for axis in axes], every, name)
         attr = directive.clauses.get("attr")
         attributes = [Attribute(e.key, e.type, e.values[0], attr.place) for e in attr.entries] if attr else []
+        if self.template.is_fortran:
+            axes.reverse()  # Fortran names the fastest axis first
+            self.check_fortran(directive, file)
         words = (directive.dataset, str(directive.get("type")), axes, str(directive.get("data")))
         file.datasets.append(Dataset(*words, split, ghost, attributes, directive.place))
         return None
+
+    def check_fortran(self, directive: Directive, file: File) -> None:
+        """What Fortran does not have, or has no interface for."""
+        clause = directive.clauses["type"]
+        if clause.value.startswith("uint"):
+            self.refuse(clause.place, f"Fortran has no type '{clause.value}'; expected one with a sign")
+        elif file.level == "hdf5":
+            self.refuse(file.place, "level 'hdf5' cannot be generated in Fortran; expected 'mpiio', 'pnetcdf'")
 
     def axes_of(self, dims: Clause, file: File, name: str) -> list[Axis]:
         axes: list[Axis] = []

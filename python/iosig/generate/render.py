@@ -2,21 +2,24 @@
 
 Lines that the scientist wrote, and expressions from directives, keep their places by `#line`, so that compilers and
 debuggers point to the template; other lines of generated code have their places in the generated file. In the
-templates, `@at N` stands for line N of the source, `@here` for the generated file's own.
+templates, `@at N` stands for line N of the source, `@here` for the generated file's own. Fortran's shared part is a
+module before everything else; its lines are kept within 132 characters.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from iosig.generate.model import Axis, Dataset, Decomposition, File, Model, Site
+from iosig.generate.model import Attribute, Axis, Dataset, Decomposition, File, Model, Site
 from iosig.generate.template import Place, Template
 
-MARK = "/* Made by iosig generate"  # begins each generated file
+MARK = "Made by iosig generate"  # in the first line of each generated file
+FORTRAN_COLUMNS = 132
 
 
 @dataclass(frozen=True)
@@ -28,18 +31,87 @@ class ElementType:
     h5: str
     h5_file: str
     bytes: int
+    mpi_fortran: str = ""
+    nc_fortran: str = ""
+    fortran: str = ""  # converts to it
 
 
 TYPES = {
-    "double": ElementType("double", "MPI_DOUBLE", "NC_DOUBLE", "double", "H5T_NATIVE_DOUBLE", "H5T_IEEE_F64LE", 8),
-    "float": ElementType("float", "MPI_FLOAT", "NC_FLOAT", "float", "H5T_NATIVE_FLOAT", "H5T_IEEE_F32LE", 4),
-    "int": ElementType("int", "MPI_INT", "NC_INT", "int", "H5T_NATIVE_INT", "H5T_STD_I32LE", 4),
-    "int64": ElementType("long long", "MPI_INT64_T", "NC_INT64", "longlong", "H5T_NATIVE_LLONG", "H5T_STD_I64LE", 8),
+    "double": ElementType(
+        "double",
+        "MPI_DOUBLE",
+        "NC_DOUBLE",
+        "double",
+        "H5T_NATIVE_DOUBLE",
+        "H5T_IEEE_F64LE",
+        8,
+        "MPI_DOUBLE_PRECISION",
+        "NF90_DOUBLE",
+        "real({}, iosig_r8)",
+    ),
+    "float": ElementType(
+        "float",
+        "MPI_FLOAT",
+        "NC_FLOAT",
+        "float",
+        "H5T_NATIVE_FLOAT",
+        "H5T_IEEE_F32LE",
+        4,
+        "MPI_REAL",
+        "NF90_FLOAT",
+        "real({}, iosig_r4)",
+    ),
+    "int": ElementType(
+        "int",
+        "MPI_INT",
+        "NC_INT",
+        "int",
+        "H5T_NATIVE_INT",
+        "H5T_STD_I32LE",
+        4,
+        "MPI_INTEGER",
+        "NF90_INT",
+        "int({}, iosig_i4)",
+    ),
+    "int64": ElementType(
+        "long long",
+        "MPI_INT64_T",
+        "NC_INT64",
+        "longlong",
+        "H5T_NATIVE_LLONG",
+        "H5T_STD_I64LE",
+        8,
+        "MPI_INTEGER8",
+        "NF90_INT64",
+        "int({}, iosig_i8)",
+    ),
     "uint64": ElementType(
         "unsigned long long", "MPI_UINT64_T", "NC_UINT64", "ulonglong", "H5T_NATIVE_ULLONG", "H5T_STD_U64LE", 8
     ),
-    "short": ElementType("short", "MPI_SHORT", "NC_SHORT", "short", "H5T_NATIVE_SHORT", "H5T_STD_I16LE", 2),
-    "int8": ElementType("signed char", "MPI_SIGNED_CHAR", "NC_BYTE", "schar", "H5T_NATIVE_SCHAR", "H5T_STD_I8LE", 1),
+    "short": ElementType(
+        "short",
+        "MPI_SHORT",
+        "NC_SHORT",
+        "short",
+        "H5T_NATIVE_SHORT",
+        "H5T_STD_I16LE",
+        2,
+        "MPI_INTEGER2",
+        "NF90_SHORT",
+        "int({}, iosig_i2)",
+    ),
+    "int8": ElementType(
+        "signed char",
+        "MPI_SIGNED_CHAR",
+        "NC_BYTE",
+        "schar",
+        "H5T_NATIVE_SCHAR",
+        "H5T_STD_I8LE",
+        1,
+        "MPI_INTEGER1",
+        "NF90_BYTE",
+        "int({}, iosig_i1)",
+    ),
     "uint8": ElementType(
         "unsigned char", "MPI_UNSIGNED_CHAR", "NC_UBYTE", "uchar", "H5T_NATIVE_UCHAR", "H5T_STD_U8LE", 1
     ),
@@ -51,19 +123,23 @@ def quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def where(place: Place, what: str) -> str:
-    return quoted(f"{place.file}:{place.line}: {what}")
+def quoted_fortran(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def folded(line: str) -> list[str]:
+    """A statement of Fortran in lines of at most 132 characters; where a `&` begins a line, even a word goes on."""
+    parts = []
+    while len(line) > FORTRAN_COLUMNS:
+        cut = line.rfind(", ", 60, FORTRAN_COLUMNS - 2) + 2
+        cut = cut if cut > 1 else FORTRAN_COLUMNS - 2
+        parts.append(line[:cut] + "&")
+        line = "  &" + line[cut:]
+    return [*parts, line]
 
 
 def unique(things: list[Any]) -> list[Any]:
     return [each for n, each in enumerate(things) if each not in things[:n]]
-
-
-def as_comment(lines: list[str]) -> list[str]:
-    plain = [line.replace("/*", "/ *").replace("*/", "* /") for line in lines]
-    plain[0] = f"/* {plain[0].lstrip()}"
-    plain[-1] = f"{plain[-1]} */"
-    return plain
 
 
 class Renderer:
@@ -71,24 +147,37 @@ class Renderer:
         loader = jinja2.PackageLoader("iosig.generate", "templates")
         # StrictUndefined: a name that a template misspells is an error, not an empty text
         self.jinja = jinja2.Environment(
-            loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+            loader=loader,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
         )
         self.template = template
         self.model = model
+        self.ending = "f90" if template.is_fortran else "c"
+        stem = re.sub(r"\W", "_", Path(template.path).stem)
+        self.module = f"iosig_io_{stem}"[:63].lower()  # of Fortran; 63 characters are allowed
+
+    def where(self, place: Place, what: str) -> str:
+        """As a string of the program's language."""
+        text = f"{place.file}:{place.line}: {what}"
+        return quoted_fortran(text) if self.template.is_fortran else quoted(text)
 
     def prelude(self) -> str:
         sites = self.model.sites
         datasets = [dataset for site in sites for dataset in site.file.datasets]
-        return self.jinja.get_template("prelude.c.j2").render(
+        return self.jinja.get_template(f"prelude.{self.ending}.j2").render(
             levels={site.file.level for site in sites},
             writes=any(site.kind == "output" for site in sites),
             reads=any(site.kind == "input" for site in sites),
             has_hints=any(site.file.hints for site in sites),
             max_axes=max(len(dataset.axes) for dataset in datasets),
+            module=self.module,
         )
 
     def block(self, site: Site) -> str:
-        file, writes = site.file, site.kind == "output"
+        file, writes, fortran = site.file, site.kind == "output", self.template.is_fortran
 
         splits: list[Decomposition] = unique([d.decomposition for d in file.datasets if d.decomposition is not None])
 
@@ -96,19 +185,26 @@ class Renderer:
             split = dataset.decomposition
             if split is None or axis not in split.ranges:
                 return otherwise
-            return f"iosig_s{splits.index(split) + 1}_{axis}[{part}]"
+            return f"iosig_s{splits.index(split) + 1}_{axis}" + (f"({part + 1})" if fortran else f"[{part}]")
 
         def start_of(dataset: Dataset, axis: str) -> str:
-            return range_of(dataset, axis, 0, "0")
+            return range_of(dataset, axis, 0, "0_MPI_OFFSET_KIND" if fortran else "0")
 
         def count_of(dataset: Dataset, axis: str) -> str:
-            is_lone = dataset.decomposition is None and writes
-            return range_of(dataset, axis, 1, f"iosig_writes ? iosig_n_{axis} : 0" if is_lone else f"iosig_n_{axis}")
+            whole = f"iosig_n_{axis}"
+            if dataset.decomposition is None and writes:  # the first rank writes it
+                zero = f"merge({whole}, 0_MPI_OFFSET_KIND, iosig_rank == 0)"
+                return zero if fortran else f"iosig_writes ? {whole} : 0"
+            return range_of(dataset, axis, 1, whole)
 
         def ghost_of(dataset: Dataset, axis: str) -> str:
             return f"iosig_g{file.datasets.index(dataset) + 1}_{axis}" if axis in dataset.ghost else "0"
 
-        return self.jinja.get_template("block.c.j2").render(
+        def value_of(attribute: Attribute) -> str:
+            """As an expression of Fortran."""
+            return TYPES[attribute.type].fortran.format(attribute.value) if attribute.type else attribute.value
+
+        return self.jinja.get_template(f"block.{self.ending}.j2").render(
             site=site,
             file=file,
             writes=writes,
@@ -117,20 +213,27 @@ class Renderer:
             lone=any(dataset.decomposition is None for dataset in file.datasets),
             count=len(file.datasets),
             types=TYPES,
-            where=where,
+            where=self.where,
+            module=self.module,
+            value_of=value_of,
             start_of=start_of,
             count_of=count_of,
             ghost_of=ghost_of,
         )
 
+    def code(self, text: str) -> list[str]:
+        lines = text.splitlines()
+        return [part for line in lines for part in folded(line)] if self.template.is_fortran else lines
+
     def text(self, output: str) -> str:
         """The generated file, which is called `output`."""
-        lines = [f"{MARK} from {self.template.path}; change that, not this. */".replace("*/ ", "* / ")]
+        first = f"{MARK} from {self.template.path}; change that, not this."
+        lines = [f"! {first}" if self.template.is_fortran else f"/* {first} */"]
         sites = {site.place.line: site for site in self.model.sites}
         directives = {each.place.line: each for each in self.template.directives}
         number = 1
         if self.template.include_line == 0 and self.model.sites:
-            lines += self.prelude().splitlines()
+            lines += self.code(self.prelude())
         lines.append(f"@at {number}")
         while number <= len(self.template.lines):
             directive = directives.get(number)
@@ -139,22 +242,32 @@ class Renderer:
                 number += 1
             else:
                 number = directive.last_line + 1
-                lines += as_comment(self.template.lines[directive.place.line - 1 : directive.last_line])
+                lines += self.as_comment(self.template.lines[directive.place.line - 1 : directive.last_line])
                 if directive.place.line in sites:
-                    lines += ["@here", *self.block(sites[directive.place.line]).splitlines(), f"@at {number}"]
+                    lines += ["@here", *self.code(self.block(sites[directive.place.line])), f"@at {number}"]
             if number == self.template.include_line + 1 and self.model.sites and number > 1:
-                lines += ["@here", *self.prelude().splitlines(), f"@at {number}"]
+                lines += ["@here", *self.code(self.prelude()), f"@at {number}"]
         return "\n".join(self.placed(lines, output))
+
+    def as_comment(self, lines: list[str]) -> list[str]:
+        """Directives that no compiler and no check takes for such."""
+        if self.template.is_fortran:
+            return [line.replace("!$", "! $", 1) for line in lines]
+        plain = [line.replace("/*", "/ *").replace("*/", "* /") for line in lines]
+        plain[0] = f"/* {plain[0].lstrip()}"
+        plain[-1] = f"{plain[-1]} */"
+        return plain
 
     def placed(self, lines: list[str], output: str) -> list[str]:
         """With `#line` for the marks of places."""
+        word = "#" if self.template.is_fortran else "#line"
         made: list[str] = []
         for line in lines:
             mark = re.fullmatch(r"@at (\d+)", line)
             if mark:
-                made.append(f"#line {mark[1]} {quoted(self.template.path)}")
+                made.append(f"{word} {mark[1]} {quoted(self.template.path)}")
             elif line == "@here":
-                made.append(f"#line {len(made) + 2} {quoted(output)}")
+                made.append(f"{word} {len(made) + 2} {quoted(output)}")
             else:
                 made.append(line)
         return made

@@ -11,6 +11,8 @@ from iosig import _core
 
 C_SUFFIXES = {".c"}
 CXX_SUFFIXES = {".cc", ".cpp", ".cxx", ".C"}
+FORTRAN_SUFFIXES = {".f90", ".f95", ".f03", ".f08"}  # in any case, as the core has them
+FIXED_FORM_SUFFIXES = {".f", ".for", ".ftn"}
 DIRECTIVE = re.compile(r"^\s*#\s*pragma\s+sigio\b")
 
 
@@ -90,7 +92,7 @@ class Template:
     path: str
     lines: list[str]  # without their ends
     include_line: int  # declarations go behind it
-    is_cxx: bool
+    is_fortran: bool
     directives: list[Directive]
     mistakes: list[Mistake] = field(default_factory=list)
 
@@ -107,15 +109,18 @@ def directive_of(found: dict[str, Any]) -> Directive:
 def read_template(path: str, includes: list[str], definitions: list[str]) -> Template:
     """Raises ValueError for a source in a language that is not supported, OSError if it cannot be read."""
     suffix = Path(path).suffix
-    if suffix not in C_SUFFIXES | CXX_SUFFIXES:
-        known = " ".join(sorted(C_SUFFIXES | CXX_SUFFIXES))
-        raise ValueError(f"{path}: expected a template in C or C++, with one of the suffixes {known}")
+    is_fortran = suffix.lower() in FORTRAN_SUFFIXES
+    if suffix.lower() in FIXED_FORM_SUFFIXES:
+        raise ValueError(f"{path}: Fortran in fixed form; expected free form, in a file with the suffix .f90")
+    if not is_fortran and suffix not in C_SUFFIXES | CXX_SUFFIXES:
+        known = " ".join(sorted(C_SUFFIXES | CXX_SUFFIXES | FORTRAN_SUFFIXES))
+        raise ValueError(f"{path}: expected a template in C, C++ or Fortran, with one of the suffixes {known}")
     defined = [
         (name, value if equals else "1") for name, equals, value in (each.partition("=") for each in definitions)
     ]
     found = _core.read_template(path, suffix in CXX_SUFFIXES, includes, defined)
     lines = found["text"].split("\n")
-    template = Template(path, lines, found["include_line"], suffix in CXX_SUFFIXES, [])
+    template = Template(path, lines, found["include_line"], is_fortran, [])
     for mistake in found["findings"]:
         # what else `iosig check` finds in a source is not about generated code
         if mistake["severity"] == "error" or mistake["rule"] == "template":
