@@ -226,6 +226,19 @@ def named(kind: str, name: str, value: str, ph: object) -> str:
     return json.dumps({"name": kind, "cat": "dftracer", "pid": 7, "tid": 7, "ph": ph, "args": args})
 
 
+def test_forks_that_never_end_keep_no_other_process_waiting(tracing: Tracing) -> None:
+    log = tracing.directory / "log"
+    log.write_text(
+        "40 1700000000.100000 vfork( <unfinished ...>\n"
+        "41 1700000000.200000 vfork( <unfinished ...>\n"
+        '42 1700000000.300000 openat(AT_FDCWD, "/b", O_WRONLY|O_CREAT, 0600) = 3 <0.000010>\n'
+        '42 1700000000.400000 write(3, "x", 1) = 1 <0.000010>\n'
+    )
+    assert [(row.pid, row.call, row.path) for row in import_rows(tracing, log)] == [
+        (42, "open", "/b"), (42, "write", "/b"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("ph", [4, "M"])
 def test_logs_of_dftracer_have_paths_and_offsets(tracing: Tracing, ph: object) -> None:
     lines = [

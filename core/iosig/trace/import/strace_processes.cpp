@@ -24,7 +24,10 @@ Result<void> StraceProcesses::take(std::int32_t tid, const StraceLine& line, con
 }
 
 Result<void> StraceProcesses::finish() {
-  if (auto done = release_waiting(); !done) return done;
+  do {
+    forking_.clear();  // none will end any more
+    if (auto done = release_waiting(); !done) return done;
+  } while (!waiting_.empty());
   for (auto& [tid, thread] : threads_)
     if (auto done = add_begun(thread); !done) return done;
   if (relative_paths_ > 0)
@@ -63,9 +66,10 @@ Result<void> StraceProcesses::release(std::int32_t tid) {
   return {};
 }
 
+/// Takes lines that wait, as long as no fork is open: each thread's first line makes it known, so that it does not wait
+/// again.
 Result<void> StraceProcesses::release_waiting() {
-  forking_.clear();
-  while (!waiting_.empty())
+  while (forking_.empty() && !waiting_.empty())
     if (auto done = release(waiting_.begin()->first); !done) return done;
   return {};
 }
