@@ -73,6 +73,30 @@ def test_every_layout_has_the_same_calls(tracing: Tracing, layout: str) -> None:
         assert own[-2].end_ns == own[-2].start_ns + 20_000
 
 
+def test_ranks_that_started_at_different_times_are_aligned_by_what_they_did_together(tracing: Tracing) -> None:
+    """Recorder keeps the start of rank 0 alone: the times of rank 1, which began 7000 ticks later, are too early."""
+    signatures = [
+        ("MPI_File_open", 0, "comm /data/b 5 %p 0-0 "),
+        ("pwrite", 0, "/data/b %p 24 0 "),
+    ]
+    rules = {-1: [(0, 1), (1, 1)]}
+    # By the clock of rank 0: both are in the open from 8000, rank 0 since 1000, until 8100; then each writes.
+    ranks = [
+        Rank(signatures, rules, [(1000, 8100), (8200, 8300)]),
+        Rank(signatures, rules, [(8000 - 7000, 8100 - 7000), (8150 - 7000, 8250 - 7000)]),
+    ]
+    source = RecorderLog(ranks).write(tracing.directory / "recorder")
+    tracing.iosig("import", source, "-o", tracing.trace)
+    assert (
+        "the clock of 'rank 1' was 7 ms behind that of 'rank 0'" in tracing.iosig("trace", "info", tracing.trace).stderr
+    )
+    found = {(row.rank, row.call): row.start_ns for row in tracing.rows()}
+    assert found == {
+        (0, "MPI_File_open"): 0, (1, "MPI_File_open"): 7_000_000,
+        (1, "pwrite"): 7_150_000, (0, "pwrite"): 7_200_000,
+    }  # fmt: skip
+
+
 def test_what_is_cut_or_cannot_be_is_said_with_file_and_place(tracing: Tracing) -> None:
     def source(number: int, log: RecorderLog) -> Path:
         return log.write(tracing.directory / f"log{number}")
