@@ -7,7 +7,8 @@
 namespace iosig::prefetch {
 namespace {
 
-constexpr double weight = 1.0 / 16;  ///< of a new value in an ageing mean
+constexpr double weight = 1.0 / 16;                   ///< of a new value in an ageing mean
+constexpr std::uint32_t useful_until_shallower = 64;  ///< in a row: then one read of the extra depth less
 
 void age(double& mean, double value) { mean = mean == 0 ? value : mean + weight * (value - mean); }
 
@@ -110,7 +111,7 @@ void Stream::match(const FileRead& read, std::int64_t start_ns) {
   if (is_late) {
     extra_depth_ = std::min(extra_depth_ + 1, 16U);
     useful_in_row_ = 0;
-  } else if (++useful_in_row_ >= 256 && extra_depth_ > 0) {
+  } else if (++useful_in_row_ >= useful_until_shallower && extra_depth_ > 0) {
     --extra_depth_;
     useful_in_row_ = 0;
   }
@@ -151,8 +152,9 @@ void Stream::judge() {
 
 std::size_t Stream::wanted_depth() const {
   const double latency = latency_ns_ == 0 ? 1e6 : latency_ns_, think = std::max(think_ns_, 1'000.0);
-  const auto in_time = static_cast<std::size_t>(std::min(std::ceil(1.25 * latency / think), double{max_depth})) + 1;
-  return std::min({in_time + extra_depth_, std::size_t{2} + 2 * std::size_t{streak_}, max_depth});
+  const auto in_time = static_cast<std::size_t>(std::min(std::ceil(latency / think + 0.5), double{max_depth}));
+  const std::size_t extra = std::min<std::size_t>(extra_depth_, std::max<std::size_t>(1, in_time / 2));
+  return std::min({in_time + extra, std::size_t{2} + 2 * std::size_t{streak_}, max_depth});
 }
 
 void Stream::refill() {

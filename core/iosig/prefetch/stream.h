@@ -4,8 +4,9 @@
 // It is left alone where prefetching does not pay: the kernel's readahead serves it (sequential), its reads find their
 // data in memory, or no pattern is known. It is looked at again later, and at once when its reads become slow.
 //
-// Depth, just in time: a request must begin its latency before the read, so latency / time between reads + 1 requests
-// are kept ahead. Until a pattern has proved itself the depth grows by two with each read that came as expected.
+// Depth, just in time: a request must begin its latency before the read, so latency / time between reads + 1/2 requests
+// are kept ahead, rounded up, and while they come late up to half as many more: what is ahead when a phase ends is
+// wasted. Until a pattern has proved itself the depth grows by two with each read that came as expected.
 #pragma once
 
 #include <cstdint>
