@@ -8,6 +8,7 @@
 
 #include "iosig/base/files.h"
 #include "iosig/prefetch/predictors.h"
+#include "iosig/prefetch/report.h"
 
 namespace iosig::fuse {
 
@@ -32,10 +33,10 @@ Result<void> start_prefetching(const MountOptions& options) {
 void end_prefetching(const MountOptions& options) {
   if (options.prefetch.empty()) return;
   if (!options.prefetch_report.empty()) {
-    std::string_view text = prefetcher().report();
+    const std::string_view text = prefetcher().report();
     if (options.prefetch_report == "-") {
-      for (; !text.empty(); text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1))
-        ::syslog(LOG_INFO, "%.*s", static_cast<int>(std::min(text.find('\n'), text.size())), text.data());
+      prefetch::for_each_line(
+          text, [](std::string_view line) { ::syslog(LOG_INFO, "%.*s", static_cast<int>(line.size()), line.data()); });
     } else {
       const Fd file(::open(options.prefetch_report.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
       if (!file || ::write(file.get(), text.data(), text.size()) < 0)

@@ -49,6 +49,21 @@ TEST_CASE("parse_count: a number is digits alone that fit") {
   for (const char* text : {"", " 1", "1 ", "-1", "+1", "0x1", "4294967296"}) CHECK_FALSE(parse_count(text).has_value());
 }
 
+TEST_CASE("text: of names that end a path, whole components count, and the longest is found") {
+  const std::vector<std::string> names = {"a", "b/a", "c/b/a", "ba"};
+  const auto found = [&](std::string_view path) -> std::string {
+    const auto at = longest_path_end(names.begin(), names.end(), path, [](const std::string& name) { return name; });
+    return at == names.end() ? "" : *at;
+  };
+  CHECK(found("/x/a") == "a");
+  CHECK(found("/x/b/a") == "b/a");
+  CHECK(found("/c/b/a") == "c/b/a");
+  CHECK(found("c/b/a") == "c/b/a");
+  CHECK(found("/x/ba") == "ba");  // not "a", whose letters end it
+  CHECK(found("/x/cba").empty());
+  CHECK(found("").empty());
+}
+
 TEST_CASE("text: the slashes behind a directory's name go, the root stays") {
   CHECK(without_trailing_slashes("/a/b//") == "/a/b");
   CHECK(without_trailing_slashes("/a") == "/a");

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -119,3 +120,24 @@ def test_replay_prefetches_also_where_the_kernel_has_read_the_beginning(iosig: I
             assert told["check"]["wrong_bytes_read"] == 0
             assert counts["useful_bytes"] + counts["late_bytes"] + counts["cached_bytes"] > 100 * 1024, counts
             assert counts["wasted_bytes"] < 50 * 1024, counts
+
+
+@pytest.mark.skipif(bool(refused()), reason=f"a slow disk: {refused()}")
+def test_replay_tells_files_apart_whose_names_end_each_other(iosig: Iosig, tmp_path: Path) -> None:
+    orders = {"/data/a": list(range(100)), "/data/b/a": list(range(100))}
+    for seed, order in enumerate(orders.values()):
+        random.Random(seed).shuffle(order)
+    rows, start = [], 0
+    for n in range(100):
+        for fd, (path, order) in enumerate(orders.items()):
+            start += 1000
+            rows.append(f"{start // 1000},1,pread,{path},{3 + fd},{order[n] * 65536},4096,{start},{start + 500},4096")
+    table = tmp_path / "reads.csv"
+    table.write_text("\n".join(["id,pid,call,path,fd,offset,length,start_ns,end_ns,result", *rows]) + "\n")
+    iosig("import", table, "-o", tmp_path / "trace")
+    with slow_disk(64 << 20) as disk:
+        words = ["--onto", disk / "replayed", "--drop-caches", "--compute", "1ms", "--prefetch", "perfect", "--json"]
+        counts = json.loads(iosig("replay", tmp_path / "trace", *words).stdout)["prefetch"]
+    # The order of the other file would be expected wrongly nearly always.
+    assert counts["useful_bytes"] + counts["late_bytes"] + counts["cached_bytes"] > 150 * 4096, counts
+    assert counts["wasted_bytes"] < 20 * 4096, counts

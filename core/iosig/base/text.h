@@ -4,6 +4,7 @@
 #include <charconv>
 #include <concepts>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -54,6 +55,22 @@ template <std::unsigned_integral Number = std::uint32_t>
 
 /// Returns whether `path` is `directory` or below it, by name only.
 [[nodiscard]] bool is_below(std::string_view path, std::string_view directory);
+
+/// Returns which of [begin, end) names the last components of `path`, the one with the longest name if several do ("a"
+/// ends "b/a", too); `end` if none does. `name_of`: the name of an element, without a leading slash.
+template <std::forward_iterator Each, class NameOf>
+[[nodiscard]] Each longest_path_end(Each begin, Each end, std::string_view path, const NameOf& name_of) {
+  Each longest = end;
+  std::size_t length = 0;
+  for (Each each = begin; each != end; ++each) {
+    const std::string_view name = name_of(*each);
+    const std::size_t before = path.size() - name.size();  // wraps for a longer name
+    if (name.size() <= length || !path.ends_with(name) || (before > 0 && path[before - 1] != '/')) continue;
+    longest = each;
+    length = name.size();
+  }
+  return longest;
+}
 
 /// FNV-1a, 64 bits: the same on every machine. Each step is a bijection; a single changed byte is always detected. No
 /// protection against tampering.

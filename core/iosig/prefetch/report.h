@@ -1,7 +1,9 @@
 // The report for the user: how many prefetched bytes of which files came in time, and why the others were left alone.
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "iosig/prefetch/stream.h"
@@ -29,5 +31,16 @@ class Report {
   Counts total_;
   std::size_t prefetched_ = 0, left_alone_ = 0;
 };
+
+/// Passes the lines of a report to `say`, without their newlines: terminals and logs take one at a time. Allocates
+/// nothing.
+template <class Say>
+void for_each_line(std::string_view report, const Say& say) {
+  while (!report.empty()) {
+    const std::string_view line = report.substr(0, report.find('\n'));
+    say(line);
+    report.remove_prefix(std::min(line.size() + 1, report.size()));
+  }
+}
 
 }  // namespace iosig::prefetch

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "iosig/base/text.h"
+
 namespace iosig {
 namespace {
 
@@ -22,10 +24,8 @@ ReplayPrefetch::ReplayPrefetch(PredictorKind kind, ReadsOfFiles coming) : kind_(
 std::unique_ptr<ReadPredictor> ReplayPrefetch::make(const std::string& path) const {
   if (kind_ == PredictorKind::pattern) return pattern_predictor();
   if (kind_ == PredictorKind::paper) return paper_predictor();
-  auto file = coming_.end();  // that with the longest name: 'a' ends the path of 'b/a', too
-  for (auto each = coming_.begin(); each != coming_.end(); ++each)
-    if (path.ends_with("/" + each->first) && (file == coming_.end() || each->first.size() > file->first.size()))
-      file = each;
+  const auto file = longest_path_end(coming_.begin(), coming_.end(), path,
+                                     [](const auto& each) -> std::string_view { return each.first; });
   if (file == coming_.end()) return nullptr;
   if (kind_ == PredictorKind::markov)
     return markov_predictor(

@@ -19,6 +19,7 @@
 #include "host/table_section.h"
 #include "iosig/base/text.h"
 #include "iosig/prefetch/predictors.h"
+#include "iosig/prefetch/report.h"
 #include "preload/engine/engine_fds.h"
 #include "preload/files/process_files.h"
 #include "preload/hooks/real.h"
@@ -84,12 +85,9 @@ __attribute__((destructor)) void unload() { say_report(); }
 void say_report() {
   if (!is_on || report_file.empty() || is_reported.exchange(true)) return;
   const runtime::ErrnoKept kept;
-  std::string_view text = observer.report();
-  if (report_file == "-") {
-    for (; !text.empty(); text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1))
-      runtime::say(text.substr(0, text.find('\n')));
-    return;
-  }
+  const std::string_view text = observer.report();
+  if (report_file == "-")
+    return iosig::prefetch::for_each_line(text, [](std::string_view line) { runtime::say(line); });
   const int file = ::open(report_file.data(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
   if (file < 0) return;
   (void)!::write(file, text.data(), text.size());
