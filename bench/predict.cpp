@@ -112,8 +112,8 @@ int main(int argc, char** argv) {
                                                        {"noisy", noisy()},
                                                        {"random", at_random()}};
   for (const auto& [name, reads] : traces) {
-    const auto known = std::make_shared<const Reads>(reads);
-    const auto model = std::make_shared<const BlockTransitions>(transitions_of(reads, default_markov_block_bytes));
+    const auto known = std::make_shared<const KnownReads>(KnownReads{reads});
+    const auto model = std::make_shared<const BlockTransitions>(transitions_of({reads}, default_markov_block_bytes));
     measure(name, PredictorKind::pattern, *pattern_predictor(), reads, depth);
     measure(name, PredictorKind::paper, *paper_predictor(), reads, depth);
     measure(name, PredictorKind::markov, *markov_predictor(model), reads, depth);

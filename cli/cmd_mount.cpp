@@ -181,6 +181,7 @@ std::vector<std::string> words_for_daemon(const std::string& daemon, const Mount
   if (options.uncached) words.emplace_back("uncached=1");
   if (!options.trace.empty()) words.push_back("trace=" + options.trace);
   for (const auto& [name, value] : {std::pair{"prefetch=", &options.prefetch.predictor},
+                                    {"prefetch_model=", &options.prefetch.model},
                                     {"prefetch_bytes=", &options.prefetch.memory},
                                     {"prefetch_report=", &options.prefetch.report}})
     if (!value->empty()) words.push_back(name + *value);
@@ -236,7 +237,7 @@ int run_mount(MountArguments options, Console& console) {
   if (const auto checked = check_source(*source); !checked) return console.fail(checked.error());
   if (const auto checked = check_mount_point(*source, *mount_point); !checked) return console.fail(checked.error());
   if (const auto checked = check_device(); !checked) return console.fail(checked.error());
-  auto prefetch = checked(options.prefetch);
+  auto prefetch = checked(options.prefetch, console);
   if (!prefetch) return console.fail(prefetch.error());
   options.prefetch = std::move(*prefetch);
   if (!options.trace.empty()) {

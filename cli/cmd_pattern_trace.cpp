@@ -18,6 +18,7 @@
 #include "iosig/model/access_columns.h"
 #include "iosig/trace/access_streams.h"
 #include "pattern_plot.h"
+#include "prefetch_model.h"
 #include "trace_source.h"
 
 namespace iosig::cli {
@@ -35,6 +36,7 @@ struct PatternTraceArguments {
   std::string directory, layer = "posix", files, output;
   bool reads = false, writes = false;
   PlotOptions plot;
+  ModelOptions model;
 };
 
 const char* direction(const AccessStream& stream) { return stream.moves == Moves::reads ? "read" : "written"; }
@@ -104,6 +106,7 @@ Result<const AccessStream*> only_stream(const AccessStreams& found, std::string_
 int run_trace(PatternTraceArguments& options, Console& console) {
   if (const auto sound = check_plot(options.plot, options.directory, "trace", console.json); !sound)
     return console.fail(sound.error());
+  if (const auto sound = checked(options.model); !sound) return console.fail(sound.error());
   const auto selection = selection_of(options.layer, options.files);
   if (!selection) return console.fail(selection.error());
   const auto opened = trace::Trace::open(options.directory);
@@ -125,6 +128,9 @@ int run_trace(PatternTraceArguments& options, Console& console) {
         !written)
       return console.fail(written.error());
   }
+  if (!options.model.file.empty())
+    if (const auto written = write_model(*opened, *selection, options.model, console); !written)
+      return console.fail(written.error());
   if (console.json)
     show_json(*found, console);
   else
@@ -143,13 +149,20 @@ void add_pattern_trace(Verb pattern, Action& action) {
   verb.add_option("TRACE", options->directory, "the directory that 'iosig trace -o' made").type_name("DIR");
   add_selection_options(verb, options->layer, options->files);
   const Option reads = verb.add_flag("--reads", options->reads, "only reads");
-  verb.add_flag("--writes", options->writes, "only writes").excludes(reads);
+  const Option writes = verb.add_flag("--writes", options->writes, "only writes").excludes(reads);
   verb.add_option("--output", options->output, "also write the binary form of the only stream").type_name("FILE");
+  verb.add_option("--model", options->model.file,
+                  "also write what was read of each file, for --prefetch-model of 'iosig run' and 'iosig mount'")
+      .type_name("FILE")
+      .excludes(writes);
+  verb.add_flag_with_value("--markov", options->model.block_bytes, "8KiB",
+                           "the model has no patterns, but which block of this size follows which (default 8KiB)");
   add_plot_option(verb, options->plot);
   verb.footer(
       "Columns: the offset in the file, the length that was asked for, and the id of the process, its rank if it has\n"
       "one. Processes that access a file in the same way, each at places of its own, become one nest.\n"
-      "Example: iosig pattern trace job.trace --files '*.chk' --writes");
+      "Example: iosig pattern trace job.trace --files '*.chk' --writes\n"
+      "         iosig pattern trace job.trace --model job.reads");
   verb.when_chosen(action, streams_schema, [options](Console& console) { return run_trace(*options, console); });
 }
 

@@ -62,7 +62,7 @@ Result<std::vector<Setting>> settings_for(const RunArguments& options, const Con
     note_rules_without_effect(*rules, options, console);
     settings.push_back({"IOSIG_RULES", std::filesystem::absolute(options.rules).lexically_normal().string()});
   }
-  if (auto added = add_prefetch_settings(options.prefetch, settings); !added) return pass_on(added.error());
+  if (auto added = add_prefetch_settings(options.prefetch, settings, console); !added) return pass_on(added.error());
   return settings;
 }
 

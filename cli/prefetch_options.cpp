@@ -17,6 +17,10 @@ void add_prefetch_options(const Verb& verb, PrefetchOptions& options) {
   verb.add_flag_with_value(
       "--prefetch", options.predictor, std::string(prefetch::offered_predictors.front()),
       "bring what is expected to be read next into memory; by pattern, by the paper's way (paper), or none");
+  verb.add_option("--prefetch-model", options.model,
+                  "what an earlier run read (iosig pattern trace --model) is expected again; --prefetch is for files "
+                  "that it does not have")
+      .type_name("FILE");
   verb.add_option("--prefetch-memory", options.memory,
                   "limit of what is prefetched and not read yet, in each process (default 64MiB)")
       .type_name("SIZE");
@@ -25,15 +29,23 @@ void add_prefetch_options(const Verb& verb, PrefetchOptions& options) {
       .type_name("FILE");
 }
 
-Result<PrefetchOptions> checked(const PrefetchOptions& options) {
+Result<PrefetchOptions> checked(const PrefetchOptions& options, const Console& console) {
   PrefetchOptions found = options;
-  if (options.predictor.empty()) {
+  if (!options.model.empty()) {
+    if (found.predictor.empty()) found.predictor = prefetch::offered_predictors.front();
+    found.model = std::filesystem::absolute(options.model).lexically_normal().string();
+    if (const auto model = prefetch::read_model_file(found.model); !model) {
+      console.note(fmt::format("{}; running without this model", model.error().message));
+      found.model.clear();
+    }
+  }
+  if (found.predictor.empty()) {
     for (const auto& [name, value] :
          {std::pair{"--prefetch-memory", &options.memory}, std::pair{"--prefetch-report", &options.report}})
-      if (!value->empty()) return fail(ErrorKind::usage, "{} needs --prefetch", name);
+      if (!value->empty()) return fail(ErrorKind::usage, "{} needs --prefetch or --prefetch-model", name);
     return found;
   }
-  if (std::ranges::find(prefetch::offered_predictors, options.predictor) == prefetch::offered_predictors.end())
+  if (std::ranges::find(prefetch::offered_predictors, found.predictor) == prefetch::offered_predictors.end())
     return fail(ErrorKind::usage, "--prefetch={}: expected one of {}", printable(options.predictor),
                 fmt::join(prefetch::offered_predictors, ", "));
   if (!options.memory.empty()) {
@@ -52,10 +64,12 @@ Result<PrefetchOptions> checked(const PrefetchOptions& options) {
   return found;
 }
 
-Result<void> add_prefetch_settings(const PrefetchOptions& options, std::vector<Setting>& settings) {
-  const auto plain = checked(options);
+Result<void> add_prefetch_settings(const PrefetchOptions& options, std::vector<Setting>& settings,
+                                   const Console& console) {
+  const auto plain = checked(options, console);
   if (!plain) return pass_on(plain.error());
   for (const auto& [name, value] : {std::pair{"IOSIG_PREFETCH", &plain->predictor},
+                                    {"IOSIG_PREFETCH_MODEL", &plain->model},
                                     {"IOSIG_PREFETCH_BYTES", &plain->memory},
                                     {"IOSIG_PREFETCH_REPORT", &plain->report}})
     if (!value->empty()) settings.push_back({name, *value});

@@ -64,6 +64,8 @@ bool read_word(std::string_view word, MountOptions& options) {
     options.trace = value;
   else if (name == "prefetch")
     options.prefetch = value;
+  else if (name == "prefetch_model")
+    options.prefetch_model = value;
   else if (name == "prefetch_report")
     options.prefetch_report = value;
   else if (name == "prefetch_bytes")

@@ -21,6 +21,7 @@ struct MountOptions {
   bool uncached = false;            ///< no file uses the kernel's cache
   std::string trace;                ///< the directory of the mount's trace; empty: it is not traced
   std::string prefetch;             ///< the predictor; empty: nothing is prefetched
+  std::string prefetch_model;       ///< the file of what earlier runs read; empty: none
   std::string prefetch_report;      ///< the file to which is appended what was prefetched; "-": the system's log
   std::int64_t prefetch_bytes = 0;  ///< limit of what is requested and not read yet; 0: the usual one
   int ready_fd = -1;  ///< receives one byte when the mount is ready; then the daemon detaches from its terminal

@@ -19,7 +19,15 @@ prefetch::Observer& prefetcher() {
 
 Result<void> start_prefetching(const MountOptions& options) {
   if (options.prefetch.empty()) return {};
-  auto make = prefetch::predictor_maker(options.prefetch);
+  ReadModel model;
+  if (!options.prefetch_model.empty()) {
+    auto read = prefetch::read_model_file(options.prefetch_model);
+    if (read)
+      model = std::move(*read);
+    else  // `iosig mount` has read it, and says what is wrong with others
+      ::syslog(LOG_WARNING, "%s; prefetching without this model", read.error().message.c_str());
+  }
+  auto make = prefetch::predictor_maker(options.prefetch, std::move(model));
   if (!make) return pass_on(make.error());
   if (!*make) return {};                          // "none"
   auto* const settings = new prefetch::Settings;  // its threads have it until the end

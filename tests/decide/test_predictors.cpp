@@ -53,7 +53,9 @@ Score score_of(ReadPredictor& predictor, const Reads& reads, std::size_t first =
   return score;
 }
 
-std::shared_ptr<const Reads> shared(const Reads& reads) { return std::make_shared<const Reads>(reads); }
+std::shared_ptr<const KnownReads> shared(const Reads& reads) {
+  return std::make_shared<const KnownReads>(KnownReads{reads});
+}
 
 }  // namespace
 
@@ -177,6 +179,27 @@ TEST_CASE("predictors: a remembered order is followed, and found again after a g
   CHECK(score.reads - score.right <= 10);
 }
 
+TEST_CASE("predictors: of several remembered streams the one that a thread reads is found, and left at its end") {
+  // Ranks 0 to 3 read a header first, then every fourth block, each from its own on.
+  KnownReads known;
+  std::vector<Reads> ranks;
+  for (std::int64_t rank = 0; rank < 4; ++rank) {
+    Reads reads = {{0, 512}};
+    for (std::int64_t n = 0; n < 40; ++n) reads.push_back({4096 * (4 * n + rank + 1), 4096});
+    if (rank > 0) known.ends.push_back(known.reads.size());
+    known.reads.insert(known.reads.end(), reads.begin(), reads.end());
+    ranks.push_back(reads);
+  }
+  for (const Reads& reads : ranks) {
+    const auto predictor = remembered_predictor(std::make_shared<const KnownReads>(known));
+    CHECK(score_of(*predictor, reads, 2).right == reads.size() - 2);  // the header is every rank's
+    CHECK(!predictor->expected(1));                                   // not the next rank's header
+  }
+  // No step leads from a rank's last block back to the next one's header.
+  const BlockTransitions model = transitions_of(known, 4096);
+  for (const BlockTransition& each : model.transitions) CHECK(each.to > each.from);
+}
+
 TEST_CASE("predictors: the reads of a pattern are remembered, and what is no pattern of reads is refused") {
   const Reads reads = nested({{50, 65536}, {10, 4096}}, 4096);
   DetectOptions options;
@@ -187,13 +210,17 @@ TEST_CASE("predictors: the reads of a pattern are remembered, and what is no pat
   CHECK(reads_of(pattern).error().kind == ErrorKind::bad_input);  // its columns are not named
   pattern.kinds[0] = Column::logical;
   pattern.kinds[1] = Column::length;
-  CHECK(reads_of(pattern).value() == reads);
+  CHECK(reads_of(pattern).value().reads == reads);
+  CHECK(reads_of(pattern).value().ends.empty());
+  Pattern of_three = detect(std::array<std::int64_t, 15>{0, 8, 5, 9, 8, 5, 0, 8, 6, 9, 8, 6, 7, 8, 2}, {.columns = 3});
+  of_three.kinds = {Column::logical, Column::length, Column::id};
+  CHECK(reads_of(of_three).value().ends == std::vector<std::size_t>{2, 4});  // where 5 becomes 6, and 6 becomes 2
 }
 
 TEST_CASE("predictors: the Markov model of the paper's example expects block 6 after block 3") {
   Reads reads;
   for (const std::int64_t block : {2, 3, 6, 7, 10, 11}) reads.push_back({block * 8192, 8192});
-  const auto model = std::make_shared<const BlockTransitions>(transitions_of(reads, 8192));
+  const auto model = std::make_shared<const BlockTransitions>(transitions_of({reads}, 8192));
   CHECK(model->transitions.size() == 5);
   const auto predictor = markov_predictor(model);
   (void)predictor->observe({3 * 8192, 8192});

@@ -141,3 +141,93 @@ def test_replay_tells_files_apart_whose_names_end_each_other(iosig: Iosig, tmp_p
     # The order of the other file would be expected wrongly nearly always.
     assert counts["useful_bytes"] + counts["late_bytes"] + counts["cached_bytes"] > 150 * 4096, counts
     assert counts["wasted_bytes"] < 20 * 4096, counts
+
+
+# A program that reads, in an order without a pattern, what the model has: only the model can expect it.
+SHUFFLED = """
+import os, random, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+places = [n * 65536 for n in range(100)]
+random.Random(7).shuffle(places)
+print(sum(os.pread(fd, 4096, place)[0] for place in places))
+"""
+
+
+def model_of(iosig: Iosig, data: Path, tmp_path: Path, *words: object) -> Path:
+    iosig("trace", "-o", tmp_path / "trace", "--", sys.executable, "-c", SHUFFLED, data)
+    model = tmp_path / "model"
+    iosig("pattern", "trace", tmp_path / "trace", "--files", str(data), "--model", model, *words)
+    return model
+
+
+@needs_library
+@pytest.mark.skipif(bool(refused()), reason=f"a slow disk: {refused()}")
+@pytest.mark.parametrize("words", [[], ["--markov=4KiB"]], ids=["remembered", "markov"])
+def test_a_run_with_a_model_expects_the_order_of_an_earlier_run(iosig: Iosig, tmp_path: Path, words: list[str]) -> None:
+    with slow_disk(64 << 20) as disk:
+        data = disk / "data"
+        data.write_bytes(b"\1" * 6_600_000)
+        model = model_of(iosig, data, tmp_path, *words)
+        report = tmp_path / "report"
+        for options in ([], ["--prefetch-model", model]):
+            with data.open("rb") as file:
+                os.sync()
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            report.unlink(missing_ok=True)
+            command = ["--prefetch", *options, "--prefetch-report", report, "--", sys.executable, "-c", SHUFFLED, data]
+            assert iosig("run", *command).stdout == "100\n"
+            told = report.read_text()
+            line = next(line for line in told.splitlines() if f"{data}: " in line)
+            if not options:
+                assert "left alone, no pattern" in line, told
+            else:
+                assert "left alone" not in line and "useful 0.0 MB, late 0.0," not in line, told
+
+
+@needs_library
+def test_a_model_that_cannot_be_used_is_noted_and_the_program_runs(iosig: Iosig, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(b"\1" * 6_600_000)
+    model = model_of(iosig, data, tmp_path)
+    sound = model.read_bytes()
+    command = ["run", "--prefetch-model", model, "--", sys.executable, "-c", SHUFFLED, data]
+    quiet = iosig(*command)
+    assert (quiet.stdout, quiet.stderr) == ("100\n", "")
+    for name, content, reason in [
+        ("cut", sound[:-5], "its checksum does not fit"),
+        ("damaged", sound[:9] + bytes([sound[9] ^ 1]) + sound[10:], "its checksum does not fit"),
+        ("newer", sound[:3] + b"\2" + sound[4:], "version 2 of the format; this program reads 1"),
+        ("another file", b"PNG", 'expected it to begin with "IOM"'),
+        ("absent", None, "No such file or directory"),
+    ]:
+        model.unlink(missing_ok=True)
+        if content is not None:
+            model.write_bytes(content)
+        noted = iosig(*command)
+        assert noted.stdout == "100\n", name
+        assert reason in noted.stderr and "running without this model" in noted.stderr, noted.stderr
+    # The environment is the program's, so a model may also vanish before the program starts.
+    env = iosig.env | {"LD_PRELOAD": str(LIBRARY), "IOSIG_PREFETCH": "pattern", "IOSIG_PREFETCH_MODEL": str(model)}
+    late = subprocess.run(["true"], env=env, capture_output=True, text=True)
+    assert late.returncode == 0 and "prefetching without this model" in late.stderr
+    assert "needs --prefetch" in iosig("run", "--prefetch-memory", "1MB", "--", "true", check=2).stderr
+
+
+def test_a_mount_uses_a_model_of_the_files_below_it(
+    iosig: Iosig,
+    mount: Mount,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    source = tmp_path / "source"
+    source.mkdir(exist_ok=True)
+    data = source / "data"
+    data.write_bytes(b"\1" * 6_600_000)
+    model, report = model_of(iosig, data, tmp_path), tmp_path / "report"
+    mounted = mount("--prefetch-model", str(model), "--prefetch=none", "--prefetch-report", str(report))
+    shown = subprocess.run(
+        [sys.executable, "-c", SHUFFLED, str(mounted / "data")], capture_output=True, text=True, check=True
+    )
+    assert shown.stdout == "100\n"
+    iosig("unmount", mounted)
+    line = next(line for line in report.read_text().splitlines() if f"prefetch: {data}: useful" in line)
+    assert "there is no predictor" not in line  # that of the model, since other files have none

@@ -1,6 +1,6 @@
 // Predictors that know the reads: of an earlier run, or the coming ones.
 #include <algorithm>
-#include <unordered_map>
+#include <numeric>
 
 #include "iosig/decide/predictors.h"
 #include "iosig/decide/queued_predictor.h"
@@ -9,56 +9,63 @@
 namespace iosig {
 namespace {
 
-constexpr std::uint64_t max_known_reads = 1 << 24;
-
 class RememberedPredictor final : public QueuedPredictor {
  public:
-  explicit RememberedPredictor(std::shared_ptr<const std::vector<FileRead>> reads) : reads_(std::move(reads)) {}
-  [[nodiscard]] std::size_t model_bytes() const override { return reads_->size() * sizeof(FileRead); }
+  explicit RememberedPredictor(std::shared_ptr<const KnownReads> known) : known_(std::move(known)) { find_end(); }
+  [[nodiscard]] std::size_t model_bytes() const override { return known_->reads.size() * sizeof(FileRead); }
 
  private:
   void learn(FileRead read) override {
-    const std::vector<FileRead>& reads = *reads_;
-    if (next_ < reads.size() && reads[next_] == read) {
+    const std::vector<FileRead>& reads = known_->reads;
+    if (next_ < end_ && reads[next_] == read) {
       ++next_;
       is_lost_ = false;
       return;
     }
-    if (places_.empty())
-      for (std::size_t n = 0; n < reads.size(); ++n) places_[reads[n].offset].push_back(n);
-    const auto known = places_.find(read.offset);
-    is_lost_ = true;
-    if (known == places_.end()) return;
+    if (by_offset_.empty()) {
+      by_offset_.resize(reads.size());
+      std::iota(by_offset_.begin(), by_offset_.end(), 0U);
+      std::ranges::stable_sort(by_offset_, {}, [&](std::uint32_t n) { return reads[n].offset; });
+    }
+    const auto places =
+        std::ranges::equal_range(by_offset_, read.offset, {}, [&](std::uint32_t n) { return reads[n].offset; });
+    is_lost_ = places.empty();
+    if (is_lost_) return;
     // The first occurrence from here on, else the first of all: the program may begin again.
-    const std::vector<std::size_t>& at = known->second;
-    auto place = std::ranges::lower_bound(at, next_);
-    if (place == at.end()) place = at.begin();
-    next_ = *place + 1;
-    is_lost_ = false;
+    const auto place = std::lower_bound(places.begin(), places.end(), next_);
+    next_ = std::size_t{place == places.end() ? *places.begin() : *place} + 1;
+    find_end();
   }
   void extend(Queue& expected, std::size_t wanted) override {
     if (is_lost_) return;
-    for (std::size_t n = next_ + expected.size(); expected.size() < wanted && n < reads_->size(); ++n)
-      expected.push_back((*reads_)[n]);
+    for (std::size_t n = next_ + expected.size(); expected.size() < wanted && n < end_; ++n)
+      expected.push_back(known_->reads[n]);
+  }
+  /// Finds where the stream of the last read ends.
+  void find_end() {
+    const std::size_t last = next_ == 0 ? 0 : next_ - 1;
+    const auto end = std::ranges::upper_bound(known_->ends, last);
+    end_ = end == known_->ends.end() ? known_->reads.size() : *end;
   }
 
-  std::shared_ptr<const std::vector<FileRead>> reads_;
-  std::size_t next_ = 0;
+  std::shared_ptr<const KnownReads> known_;
+  std::size_t next_ = 0, end_ = 0;
   bool is_lost_ = false;
-  std::unordered_map<std::int64_t, std::vector<std::size_t>> places_;  ///< of each offset; made at the first surprise
+  std::vector<std::uint32_t> by_offset_;  ///< positions by offset, then by position; made at the first surprise
 };
 
 }  // namespace
 
-std::unique_ptr<ReadPredictor> remembered_predictor(std::shared_ptr<const std::vector<FileRead>> reads) {
-  return std::make_unique<RememberedPredictor>(std::move(reads));
+std::unique_ptr<ReadPredictor> remembered_predictor(std::shared_ptr<const KnownReads> known) {
+  return std::make_unique<RememberedPredictor>(std::move(known));
 }
 
-Result<std::vector<FileRead>> reads_of(const Pattern& pattern) {
-  std::optional<std::size_t> offset, length;
+Result<KnownReads> reads_of(const Pattern& pattern) {
+  std::optional<std::size_t> offset, length, id;
   for (std::size_t column = 0; column < pattern.columns; ++column) {
     if (pattern.kinds[column] == Column::logical) offset = column;
     if (pattern.kinds[column] == Column::length) length = column;
+    if (pattern.kinds[column] == Column::id) id = column;
   }
   if (!offset || !length)
     return fail(ErrorKind::bad_input, "a pattern without {}: expected the columns logical and length, as of reads",
@@ -66,16 +73,20 @@ Result<std::vector<FileRead>> reads_of(const Pattern& pattern) {
   if (pattern.count() > max_known_reads)
     return fail(ErrorKind::bad_input, "a pattern of {} reads: at most {} can be remembered", pattern.count(),
                 max_known_reads);
-  std::vector<FileRead> reads;
-  reads.reserve(pattern.count());
+  KnownReads known;
+  known.reads.reserve(pattern.count());
+  std::optional<std::int64_t> stream;
   PatternCursor cursor(pattern);
   for (std::vector<std::int64_t> vector(pattern.columns); cursor.next(vector);) {
     const FileRead read{vector[*offset], vector[*length]};
     if (read.offset < 0 || read.length < 0)
-      return fail(ErrorKind::bad_input, "read {} of a pattern: {} bytes at {}", reads.size(), read.length, read.offset);
-    reads.push_back(read);
+      return fail(ErrorKind::bad_input, "read {} of a pattern: {} bytes at {}", known.reads.size(), read.length,
+                  read.offset);
+    if (id && stream && *stream != vector[*id]) known.ends.push_back(known.reads.size());
+    if (id) stream = vector[*id];
+    known.reads.push_back(read);
   }
-  return reads;
+  return known;
 }
 
 }  // namespace iosig

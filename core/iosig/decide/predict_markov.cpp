@@ -79,15 +79,21 @@ std::unique_ptr<ReadPredictor> markov_predictor(std::shared_ptr<const BlockTrans
   return std::make_unique<MarkovPredictor>(std::move(model));
 }
 
-BlockTransitions transitions_of(std::span<const FileRead> reads, std::int64_t block_bytes) {
+BlockTransitions transitions_of(const KnownReads& known, std::int64_t block_bytes) {
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> counts;
-  std::optional<std::int64_t> last;
-  for (const FileRead& read : reads) {
+  std::int64_t last = -1;  ///< block of this stream; -1: none
+  auto end = known.ends.begin();
+  for (std::size_t n = 0; n < known.reads.size(); ++n) {
+    if (end != known.ends.end() && n == *end) {
+      last = -1;
+      ++end;
+    }
+    const FileRead& read = known.reads[n];
     if (read.offset < 0 || read.length <= 0 || read.offset > INT64_MAX - read.length) continue;
     for (std::int64_t block = read.offset / block_bytes; block <= (read.offset + read.length - 1) / block_bytes;
          ++block) {
       if (last == block) continue;
-      if (last) ++counts[{*last, block}];
+      if (last >= 0) ++counts[{last, block}];
       last = block;
     }
   }

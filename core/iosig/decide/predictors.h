@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -50,18 +49,28 @@ struct PaperPredictorOptions {
 /// which the last is expected to go on.
 [[nodiscard]] std::unique_ptr<ReadPredictor> paper_predictor(const PaperPredictorOptions& options = {});
 
+/// The reads of a file, stream after stream: processes and threads, each in its order.
+struct KnownReads {
+  std::vector<FileRead> reads;
+  std::vector<std::size_t> ends = {};  ///< of the streams: ascending positions in `reads`; empty: all are one stream
+};
+
 /// Expects the block that followed most often; `model` is what earlier runs taught. It learns nothing in this run.
 [[nodiscard]] std::unique_ptr<ReadPredictor> markov_predictor(std::shared_ptr<const BlockTransitions> model);
 
 /// Expects the reads of an earlier run, or an order that the application gave, or the coming reads (perfect). After a
-/// read that does not follow, it goes on behind the next place where that read occurs.
-[[nodiscard]] std::unique_ptr<ReadPredictor> remembered_predictor(std::shared_ptr<const std::vector<FileRead>> reads);
+/// read that does not follow, it goes on behind the next place where that read occurs, in any of the streams. It
+/// expects nothing beyond the end of a stream.
+[[nodiscard]] std::unique_ptr<ReadPredictor> remembered_predictor(std::shared_ptr<const KnownReads> known);
 
-/// Returns the reads of a pattern with the columns logical and length. Fails with `bad_input` if it lacks one, has more
-/// than 2^24 reads, or a negative number.
-[[nodiscard]] Result<std::vector<FileRead>> reads_of(const Pattern& pattern);
+inline constexpr std::uint64_t max_known_reads = 1 << 22;  ///< of a file: 64 MB while it is open
 
-/// Returns which blocks of `block_bytes` > 0 the reads touch one after the other.
-[[nodiscard]] BlockTransitions transitions_of(std::span<const FileRead> reads, std::int64_t block_bytes);
+/// Returns the reads of a pattern with the columns logical and length; with the column id, too, a stream ends where the
+/// id changes. Fails with `bad_input` if it lacks one of the first two, has more than max_known_reads, or a negative
+/// number.
+[[nodiscard]] Result<KnownReads> reads_of(const Pattern& pattern);
+
+/// Returns which blocks of `block_bytes` > 0 the streams touch one after the other.
+[[nodiscard]] BlockTransitions transitions_of(const KnownReads& known, std::int64_t block_bytes);
 
 }  // namespace iosig

@@ -29,8 +29,8 @@ std::unique_ptr<ReadPredictor> ReplayPrefetch::make(const std::string& path) con
   if (file == coming_.end()) return nullptr;
   if (kind_ == PredictorKind::markov)
     return markov_predictor(
-        std::make_shared<const BlockTransitions>(transitions_of(file->second, default_markov_block_bytes)));
-  return remembered_predictor(std::make_shared<const std::vector<FileRead>>(file->second));
+        std::make_shared<const BlockTransitions>(transitions_of({file->second}, default_markov_block_bytes)));
+  return remembered_predictor(std::make_shared<const KnownReads>(KnownReads{file->second}));
 }
 
 void ReplayPrefetch::opened(int fd) const {

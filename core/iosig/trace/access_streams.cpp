@@ -83,6 +83,18 @@ Numbers numbered(const Trace& trace) {
   return ids;
 }
 
+/// Numbers the threads of each process.
+class Threads {
+ public:
+  std::int64_t number_of(const Access& access) {
+    auto& known = numbers_[access.process];
+    return known.try_emplace(access.tid, std::ssize(known)).first->second;
+  }
+
+ private:
+  std::unordered_map<const Process*, std::unordered_map<std::int32_t, std::int64_t>> numbers_;
+};
+
 struct Found {
   std::map<std::int64_t, Sequence> sequences;  ///< by the process's id
   std::uint64_t bytes = 0;
@@ -91,8 +103,10 @@ struct Found {
 }  // namespace
 
 Result<AccessStreams> access_streams(const Trace& trace, const Selection& selection, Moves only,
-                                     std::vector<Error>& faults) {
+                                     std::vector<Error>& faults, InOrderOf order) {
+  constexpr std::int64_t max_threads = 1 << 20;
   AccessStreams all;
+  Threads threads;
   const Numbers ids = numbered(trace);
   for (const auto& [process, id] : ids) all.processes.emplace_back(id, process);
   std::ranges::sort(all.processes);
@@ -107,7 +121,8 @@ Result<AccessStreams> access_streams(const Trace& trace, const Selection& select
           ++all.left_out;
           return {};
         }
-        const std::int64_t id = ids.at(access.process);
+        std::int64_t id = ids.at(access.process);
+        if (order == InOrderOf::threads) id = id * max_threads + std::min(threads.number_of(access), max_threads - 1);
         Found& stream = found[{std::string(access.path), moves}];
         stream.bytes += static_cast<std::uint64_t>(access.result);
         detectors.push(stream.sequences[id], {access.offset, access.length, id});

@@ -37,10 +37,14 @@ struct AccessStreams {
   std::uint64_t left_out = 0;         ///< reads and writes that failed, had not returned, or have no offset
 };
 
+/// Whose accesses are in an order of their own. `threads`: the id is that of the process times 2^20, plus the thread's
+/// number in the process, in the order of first accesses.
+enum class InOrderOf : std::uint8_t { processes, threads };
+
 /// Takes the accesses of `selection`, only reads or only writes if `only` says so. Calls of several layers on one file
 /// are in one stream: select a layer. Blocks that cannot be read go to `faults`, as in Trace::for_each().
 /// Memory: the descriptions, and a detector for each of the streams that are active at a time, 256 at most.
 [[nodiscard]] Result<AccessStreams> access_streams(const Trace& trace, const Selection& selection, Moves only,
-                                                   std::vector<Error>& faults);
+                                                   std::vector<Error>& faults, InOrderOf order = InOrderOf::processes);
 
 }  // namespace iosig::trace

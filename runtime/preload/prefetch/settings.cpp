@@ -1,6 +1,7 @@
 // Whether and how this process prefetches, as `iosig run --prefetch` says in the environment:
 //
 //   IOSIG_PREFETCH         the predictor's name; without it nothing is prefetched
+//   IOSIG_PREFETCH_MODEL   an absolute path: what earlier runs read; a file that it has is predicted by it
 //   IOSIG_PREFETCH_BYTES   limit of what is requested and not read yet
 //   IOSIG_PREFETCH_REPORT  an absolute path: each process appends what was prefetched; "-": to stderr
 //
@@ -46,7 +47,15 @@ __attribute__((constructor(102))) void load() {
   const int failure = run_isolated_step([name] {
     alignas(iosig::prefetch::Settings) static std::byte room[sizeof(iosig::prefetch::Settings)];
     auto* const settings = new (room) iosig::prefetch::Settings;
-    auto make = iosig::prefetch::predictor_maker(name);
+    ReadModel model;
+    if (const std::string file(runtime::setting("IOSIG_PREFETCH_MODEL")); !file.empty()) {
+      auto read = iosig::prefetch::read_model_file(file);
+      if (read)
+        model = std::move(*read);
+      else
+        runtime::say(read.error().message + "; prefetching without this model");
+    }
+    auto make = iosig::prefetch::predictor_maker(name, std::move(model));
     if (!make) {
       runtime::say(make.error().message);
       return EINVAL;
