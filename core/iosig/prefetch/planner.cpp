@@ -60,6 +60,7 @@ class Planner {
   struct Entry {
     std::vector<ReadEvent> first;  ///< until there is a stream
     std::unique_ptr<Stream> stream;
+    bool is_behind = false;  ///< it must look ahead when all waiting reads are taken
   };
   static Key key_of(std::uint32_t file, std::uint32_t thread) { return std::uint64_t{file} << 32 | thread; }
 
@@ -70,6 +71,14 @@ class Planner {
     last_event_ns_ = clock_ns();
     do take(event);
     while (observer_.queue_.pop(event));
+    // Of a program that reads several files in turns, the same one might else be the newest each time.
+    for (const Key key : behind_) {
+      const auto entry = streams_.find(key);
+      if (entry == streams_.end()) continue;  // closed meanwhile
+      entry->second.is_behind = false;
+      if (entry->second.stream) entry->second.stream->look_ahead();
+    }
+    behind_.clear();
   }
 
   void take(const ReadEvent& event) {
@@ -88,7 +97,8 @@ class Planner {
   void read(const ReadEvent& event) {
     const auto file = files_.find(event.file);
     if (file == files_.end()) return;  // its first event was lost
-    Entry& entry = streams_[key_of(event.file, event.thread)];
+    const Key key = key_of(event.file, event.thread);
+    Entry& entry = streams_[key];
     if (!entry.stream) {
       if (entry.first.size() < reads_before_stream) {
         entry.first.push_back(event);
@@ -97,7 +107,12 @@ class Planner {
       }
       if (!make_stream(file->second, entry)) return;
     }
-    entry.stream->observe(event, observer_.queue_.size() == 0);
+    const bool is_newest = observer_.queue_.size() == 0;
+    entry.stream->observe(event, is_newest);
+    if (!is_newest && !entry.is_behind) {
+      entry.is_behind = true;
+      behind_.push_back(key);
+    }
     wake_at_ = std::min(wake_at_, entry.stream->slack());
     Observer::Slot& slot = observer_.slots_[static_cast<unsigned>(event.fd)];
     if (slot.file.load(std::memory_order_relaxed) != event.file) return;
@@ -229,6 +244,7 @@ class Planner {
   Budget budget_;
   std::unordered_map<std::uint32_t, File> files_;
   std::map<Key, Entry> streams_;
+  std::vector<Key> behind_;
   std::size_t alive_ = 0;
   Report report_;
   std::uint64_t wake_at_ = 1;

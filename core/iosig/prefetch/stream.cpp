@@ -71,7 +71,7 @@ void Stream::observe(const ReadEvent& event, bool is_newest) {
   next_ = predictor_->expected(1);
   if (!ahead_.empty() && next_ != ahead_.front().read) drop_all();  // the predictor has learned better
   judge();
-  if (why_.empty() && is_newest) refill();
+  if (is_newest) look_ahead();
 }
 
 void Stream::match(const FileRead& read, std::int64_t start_ns) {

@@ -57,8 +57,12 @@ class Stream {
   ~Stream();
 
   /// Takes a read that the program has begun, and adds requests for those that are expected to follow. `is_newest`
-  /// false: more reads wait to be taken, and it is too late to foresee them.
+  /// false: more reads wait to be taken, perhaps of this stream, and it is too late to foresee them. When all are taken,
+  /// look_ahead() adds the requests.
   void observe(const ReadEvent& event, bool is_newest = true);
+  void look_ahead() {
+    if (why_.empty()) refill();
+  }
 
   /// Cancels what is ahead; requests that have begun count as wasted.
   void give_up() { drop_all(); }
