@@ -27,6 +27,7 @@ Result<void> start_prefetching(const MountOptions& options) {
     else  // `iosig mount` has read it, and says what is wrong with others
       ::syslog(LOG_WARNING, "%s; prefetching without this model", read.error().message.c_str());
   }
+  const bool has_model = !model.files.empty();
   auto make = prefetch::predictor_maker(options.prefetch, std::move(model));
   if (!make) return pass_on(make.error());
   if (!*make) return {};                          // "none"
@@ -34,6 +35,7 @@ Result<void> start_prefetching(const MountOptions& options) {
   settings->make_predictor = std::move(*make);
   if (options.prefetch_bytes > 0) settings->max_bytes = options.prefetch_bytes;
   settings->is_stream_of_all_threads = true;
+  settings->begins_at_first_read = has_model;
   if (!prefetcher().start_now(*settings)) return fail(ErrorKind::system, "no thread could be started for prefetching");
   return {};
 }

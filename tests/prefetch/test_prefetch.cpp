@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "iosig/base/files.h"
+#include "iosig/decide/predictors.h"
 #include "iosig/prefetch/observer.h"
 #include "iosig/prefetch/stream.h"
 #include "support/directories.h"
@@ -319,6 +320,27 @@ TEST_CASE(
   CHECK(budget.used_bytes > 0);
   stream.observe(read_event(17 * page, 3 * page, now));  // another phase
   CHECK(budget.used_bytes == 0);
+}
+
+TEST_CASE("stream: reads that are known beforehand are requested from the first one on, wherever it is") {
+  const TestFile data(64 << 20);
+  struct stat status {};
+  const Fd fd(::open(data.path.c_str(), O_RDONLY | O_CLOEXEC));
+  REQUIRE(::fstat(fd.get(), &status) == 0);
+  const auto file = OwnFile::open(fd.get(), status.st_dev, status.st_ino);
+  REQUIRE(file != nullptr);
+  KnownReads known;  // without a pattern
+  for (std::int64_t n = 0; n < 40; ++n) known.reads.push_back({n * n * 7919 % 2003 * 4 * page, page});
+  for (const std::size_t first : {0U, 3U}) {  // the program may also begin elsewhere
+    Requests requests;
+    Budget budget;
+    Stream stream(file, remembered_predictor(std::make_shared<const KnownReads>(known)), requests, budget);
+    stream.observe({.file = 1, .thread = 1, .offset = known.reads[first].offset, .length = page, .start_ns = 1});
+    CHECK(budget.used_bytes == 16 * page);
+    stream.observe(read_event(known.reads[first + 1].offset, page, 3'000'000));
+    CHECK(stream.counts().wasted_bytes == 0);
+    stream.give_up();
+  }
 }
 
 TEST_CASE("stream: sequential, random and cached streams are left alone, each with its reason") {

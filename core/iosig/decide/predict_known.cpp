@@ -9,9 +9,14 @@
 namespace iosig {
 namespace {
 
+constexpr double confidence_of_knowledge = 0.95;
+
 class RememberedPredictor final : public QueuedPredictor {
  public:
-  explicit RememberedPredictor(std::shared_ptr<const KnownReads> known) : known_(std::move(known)) { find_end(); }
+  explicit RememberedPredictor(std::shared_ptr<const KnownReads> known)
+      : QueuedPredictor(confidence_of_knowledge), known_(std::move(known)) {
+    find_end();
+  }
   [[nodiscard]] std::size_t model_bytes() const override { return known_->reads.size() * sizeof(FileRead); }
 
  private:

@@ -8,6 +8,7 @@ namespace {
 constexpr double read_ageing = 1.0 / 16, stray_ageing = 1.0 / 64;
 constexpr double enough_confidence = 0.5;  ///< to tell what is expected after an unexpected read
 constexpr double high_confidence = 0.75;   ///< to take an unexpected read for a stray one
+constexpr std::size_t enough_right = 4;    ///< in a row before it, for the same
 constexpr double few_strays = 0.01;        ///< share of the reads; more are part of the pattern
 constexpr std::ptrdiff_t reach = 16;       ///< reads among which one is looked for
 constexpr std::size_t least_queue = 32;    ///< extended at once
@@ -20,6 +21,7 @@ bool QueuedPredictor::observe(FileRead read) {
   const bool is_next = was_told && queue_.front() == read;
   const double before = confidence_;
   confidence_ += ((is_next ? 1 : 0) - confidence_) * read_ageing;
+  const bool was_right = right_in_row_ >= enough_right;
   right_in_row_ = is_next ? right_in_row_ + 1 : 0;
   stray_share_ -= stray_share_ * stray_ageing;
   if (is_next) {
@@ -32,7 +34,7 @@ bool QueuedPredictor::observe(FileRead read) {
   // A read further on: some were left out.
   const auto end = queue_.begin() + std::min(reach, std::ssize(queue_));
   const auto found = std::find(queue_.begin(), end, read);
-  if (was_told && found == end && !stray_ && before > high_confidence && stray_share_ < few_strays) {
+  if (was_right && found == end && !stray_ && before > high_confidence && stray_share_ < few_strays) {
     stray_ = read;
     return true;
   }

@@ -14,6 +14,8 @@ namespace iosig {
 
 class QueuedPredictor : public ReadPredictor {
  public:
+  /// `confidence`: before the first read.
+  explicit QueuedPredictor(double confidence = 0.6) : confidence_(confidence) {}
   bool observe(FileRead read) final;
   /// Nothing, too, where what was expected lately did not come.
   [[nodiscard]] std::optional<FileRead> expected(std::size_t ahead) final;
@@ -31,7 +33,7 @@ class QueuedPredictor : public ReadPredictor {
 
   Queue queue_;
   std::optional<FileRead> stray_;
-  double confidence_ = 0.6, stray_share_ = 0;
+  double confidence_, stray_share_ = 0;
   std::size_t right_in_row_ = 0;
 };
 

@@ -30,6 +30,9 @@ struct Settings {
   std::int64_t quick_ns = 10'000;     ///< as in Budget (stream.h)
   /// Whether the reads of a file are one stream, whichever thread makes them: in a daemon that serves them by a pool.
   bool is_stream_of_all_threads = false;
+  /// Whether predictors may know a file's reads before the first of them: then each file is looked at from its first
+  /// read on. Else the first reads are let pass, since many files are read just once.
+  bool begins_at_first_read = false;
   /// Called in each new thread first, after it has left the process's table of descriptors.
   void (*thread_started)() = nullptr;
 };

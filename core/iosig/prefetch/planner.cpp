@@ -84,6 +84,7 @@ class Planner {
   void take(const ReadEvent& event) {
     switch (event.kind) {
       case ReadEvent::Kind::opened:
+        if (observer_.settings_->begins_at_first_read) wake_at_ = 1;
         files_.emplace(event.file, File{.fd = event.fd,
                                         .device = static_cast<std::uint64_t>(event.length),
                                         .inode = static_cast<std::uint64_t>(event.offset)});
@@ -100,7 +101,7 @@ class Planner {
     const Key key = key_of(event.file, event.thread);
     Entry& entry = streams_[key];
     if (!entry.stream) {
-      if (entry.first.size() < reads_before_stream) {
+      if (entry.first.size() < reads_before_stream && !observer_.settings_->begins_at_first_read) {
         entry.first.push_back(event);
         if (event.took_before_ns > slow_ns) wake_at_ = 1;
         return;

@@ -30,7 +30,11 @@ Counts& Counts::operator+=(const Counts& other) {
 
 Stream::Stream(std::shared_ptr<OwnFile> file, std::unique_ptr<ReadPredictor> predictor, Requests& requests,
                Budget& budget)
-    : file_(std::move(file)), predictor_(std::move(predictor)), requests_(requests), budget_(budget) {}
+    : file_(std::move(file)),
+      predictor_(std::move(predictor)),
+      requests_(requests),
+      budget_(budget),
+      is_known_(predictor_->confidence() >= ReadPredictor::knows_beforehand) {}
 
 Stream::~Stream() { drop_all(); }
 
@@ -133,7 +137,7 @@ void Stream::drop_all() {
 }
 
 void Stream::judge() {
-  if (observed_ < 4) return;
+  if (observed_ < 4 && !is_known_) return;
   constexpr double min_confidence = 0.6;
   constexpr std::uint32_t min_right = 4;  ///< in a row: enough to begin, long before the confidence has grown
   const std::string_view before = why_;
@@ -154,7 +158,8 @@ std::size_t Stream::wanted_depth() const {
   const double latency = latency_ns_ == 0 ? 1e6 : latency_ns_, think = std::max(think_ns_, 1'000.0);
   const auto in_time = static_cast<std::size_t>(std::min(std::ceil(latency / think + 0.5), double{max_depth}));
   const std::size_t extra = std::min<std::size_t>(extra_depth_, std::max<std::size_t>(1, in_time / 2));
-  return std::min({in_time + extra, std::size_t{2} + 2 * std::size_t{streak_}, max_depth});
+  const std::size_t trusted = (is_known_ ? 16 : 2) + 2 * std::size_t{streak_};
+  return std::min({in_time + extra, trusted, max_depth});
 }
 
 void Stream::refill() {

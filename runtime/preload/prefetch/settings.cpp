@@ -55,6 +55,7 @@ __attribute__((constructor(102))) void load() {
       else
         runtime::say(read.error().message + "; prefetching without this model");
     }
+    settings->begins_at_first_read = !model.files.empty();
     auto make = iosig::prefetch::predictor_maker(name, std::move(model));
     if (!make) {
       runtime::say(make.error().message);
