@@ -1,4 +1,5 @@
-"""I/O time of a reader over a slow disk: alone, under `iosig run --prefetch`, and with hints written by hand.
+"""I/O time of a reader over a slow disk: alone, under `iosig run --prefetch`, with a model of an earlier run, and with
+hints written by hand.
 
 The disk is the lab's (2 ms a request, 400 MB/s, 16 at once) under a loop device with ext4; needs root and FUSE.
 Caches are dropped before each run. The reader measures the time in its reads, with the hints that it gives; it computes
@@ -14,6 +15,7 @@ import argparse
 import contextlib
 import os
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -81,12 +83,27 @@ def slow_file(latency_us: int) -> Iterator[Path]:
             subprocess.run(["umount", disk], check=False)
 
 
+def command(path: Path, pattern: str, compute_ms: float, has_hints: bool = False) -> list[str | Path]:
+    return [sys.executable, __file__, "--read", path, pattern, str(compute_ms), "1" if has_hints else ""]
+
+
+def model_of(path: Path, pattern: str) -> Path:
+    """What a run of the reader reads, as `iosig run --prefetch-model` takes it."""
+    iosig, trace, model = BUILD / "bin" / "iosig", path.with_name("trace"), path.with_name(f"{pattern}.reads")
+    subprocess.run([iosig, "trace", "-o", trace, "--", *command(path, pattern, 0)], check=True, capture_output=True)
+    words = ["pattern", "trace", trace, "--files", path, "--model", model]
+    subprocess.run([iosig, *words], check=True, capture_output=True)
+    shutil.rmtree(trace)
+    return model
+
+
 def io_time_ms(path: Path, pattern: str, compute_ms: float, way: str) -> float:
     with path.open("rb") as file:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    before = [BUILD / "bin" / "iosig", "run", "--prefetch", "--"] if way == "prefetch" else []
-    words = [sys.executable, __file__, "--read", path, pattern, str(compute_ms), "1" if way == "hints" else ""]
-    return float(subprocess.run([*before, *words], check=True, capture_output=True, text=True).stdout) * 1000
+    options = {"prefetch": ["--prefetch"], "remembered": ["--prefetch-model", path.with_name(f"{pattern}.reads")]}
+    before = [BUILD / "bin" / "iosig", "run", *options[way], "--"] if way in options else []
+    words = [*before, *command(path, pattern, compute_ms, way == "hints")]
+    return float(subprocess.run(words, check=True, capture_output=True, text=True).stdout) * 1000
 
 
 def main() -> None:
@@ -95,7 +112,8 @@ def main() -> None:
     options.add_argument("--latency-us", type=int, default=2000)
     given = options.parse_args()
     with slow_file(given.latency_us) as path:
-        print(f"{'pattern':12}{'compute':>8}{'none':>9}{'prefetch':>9}{'hints':>9}   prefetch / none")
+        ways = ("none", "prefetch", "remembered", "hints")
+        print(f"{'pattern':12}{'compute':>8}" + "".join(f"{way:>12}" for way in ways) + "   prefetch / none")
         for pattern, compute_ms in [
             ("strided", 0),
             ("strided", 1),
@@ -104,14 +122,15 @@ def main() -> None:
             ("random", 0),
             ("random", 1),
         ]:
-            ways = ("none", "prefetch", "hints") if pattern == "strided" else ("none", "prefetch")
+            if compute_ms == 0:
+                model_of(path, pattern)
             times: dict[str, list[float]] = {way: [] for way in ways}
             for _ in range(given.runs):
                 for way in ways:
                     times[way].append(io_time_ms(path, pattern, compute_ms, way))
             ratios = [with_ / without for with_, without in zip(times["prefetch"], times["none"], strict=True)]
             half = 1.96 * statistics.stdev(ratios) / len(ratios) ** 0.5 if len(ratios) > 1 else 0.0
-            medians = "".join(f"{statistics.median(times[way]):9.1f}" for way in ways).ljust(27)
+            medians = "".join(f"{statistics.median(times[way]):12.1f}" for way in ways)
             print(f"{pattern:12}{compute_ms:8}{medians}   {statistics.mean(ratios):.3f} +- {half:.3f}", flush=True)
 
 
