@@ -17,6 +17,7 @@
 #include "iosig/base/text.h"
 #include "iosig/config/storage_file.h"
 #include "iosig/observe/condition.h"
+#include "iosig/trace/notes.h"
 #include "picture_file.h"
 #include "query_answers.h"
 #include "query_options.h"
@@ -147,7 +148,8 @@ Result<void> order_rows(const QueryArguments& arguments, const Question& questio
 Result<std::vector<Trace>> opened_traces(const std::vector<std::string>& directories, const Console& console) {
   auto traces = trace::open_traces(directories);
   if (traces)
-    for (const Trace& each : *traces) note_faults(each, console);
+    for (const Trace& each : *traces)  // note_clocks() says which answers depend on clocks that are not aligned
+      for (const std::string& note : trace::notes_on(each, trace::NamedClocks::shifted)) console.note(note);
   return traces;
 }
 

@@ -66,11 +66,12 @@ Result<void> write_model(const trace::Trace& trace, const trace::Selection& sele
     model.files.push_back(std::move(made));
   }
   std::ranges::stable_sort(model.files, {}, &FileReads::path);
-  const auto again = std::ranges::unique(model.files, {}, &FileReads::path);
-  if (!again.empty())
+  const auto again = std::unique(model.files.begin(), model.files.end(),
+                                 [](const FileReads& one, const FileReads& other) { return one.path == other.path; });
+  if (again != model.files.end())
     console.note(fmt::format("{} left out: other names of a file that the model has",
-                             again.size() == 1 ? "a path is" : "some paths are"));
-  model.files.erase(again.begin(), again.end());
+                             model.files.end() - again == 1 ? "a path is" : "some paths are"));
+  model.files.erase(again, model.files.end());
   const std::vector<std::uint8_t> bytes = read_model_bytes(model);
   if (auto written = write_output(options.file, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}); !written)
     return written;

@@ -32,13 +32,14 @@ class RememberedPredictor final : public QueuedPredictor {
       std::iota(by_offset_.begin(), by_offset_.end(), 0U);
       std::ranges::stable_sort(by_offset_, {}, [&](std::uint32_t n) { return reads[n].offset; });
     }
-    const auto places =
-        std::ranges::equal_range(by_offset_, read.offset, {}, [&](std::uint32_t n) { return reads[n].offset; });
-    is_lost_ = places.empty();
+    const auto offset_of = [&](std::uint32_t n) { return reads[n].offset; };
+    const auto first = std::ranges::lower_bound(by_offset_, read.offset, {}, offset_of);
+    const auto last = std::ranges::upper_bound(by_offset_, read.offset, {}, offset_of);
+    is_lost_ = first == last;
     if (is_lost_) return;
     // The first occurrence from here on, else the first of all: the program may begin again.
-    const auto place = std::lower_bound(places.begin(), places.end(), next_);
-    next_ = std::size_t{place == places.end() ? *places.begin() : *place} + 1;
+    const auto place = std::lower_bound(first, last, next_);
+    next_ = std::size_t{place == last ? *first : *place} + 1;
     find_end();
   }
   void extend(Queue& expected, std::size_t wanted) override {

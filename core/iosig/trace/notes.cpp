@@ -30,12 +30,12 @@ std::string ahead_text(const ClockDifference& found, std::string_view reference)
                      found.agreeing, found.agreeing == 1 ? "" : "s");
 }
 
-void add_clock_notes(const Trace& trace, std::vector<std::string>& notes) {
+void add_clock_notes(const Trace& trace, NamedClocks clocks, std::vector<std::string>& notes) {
   std::vector<const HostClock*> alone, ahead;
   for (const HostClock& each : trace.host_clocks()) {
     if (each.difference.state == ClockState::alone) alone.push_back(&each);
     if (each.difference.state == ClockState::ahead) ahead.push_back(&each);
-    if (each.difference.state == ClockState::contradictory)
+    if (each.difference.state == ClockState::contradictory && clocks == NamedClocks::all)
       notes.push_back(fmt::format(
           "collective MPI calls contradict each other on how far the clock of '{}' is ahead of that of "
           "'{}' ({} of {} agree): times are compared as they are",
@@ -47,7 +47,7 @@ void add_clock_notes(const Trace& trace, std::vector<std::string>& notes) {
   if (ahead.size() > max_named_clocks)
     notes.push_back(fmt::format("the clocks of {} more hosts are aligned likewise: 'iosig trace info --json' has them",
                                 ahead.size() - max_named_clocks));
-  if (!alone.empty())
+  if (!alone.empty() && clocks == NamedClocks::all)
     notes.push_back(fmt::format(
         "{} have no collective MPI call in common{}, by which clocks could be aligned: times are compared as they are",
         quoted_names(alone),
@@ -56,7 +56,7 @@ void add_clock_notes(const Trace& trace, std::vector<std::string>& notes) {
 
 }  // namespace
 
-std::vector<std::string> notes_on(const Trace& trace) {
+std::vector<std::string> notes_on(const Trace& trace, NamedClocks clocks) {
   std::vector<std::string> notes;
   for (const UnreadablePart& part : trace.unreadable())
     notes.push_back(fmt::format("left out: {}", part.error.message));
@@ -89,7 +89,7 @@ std::vector<std::string> notes_on(const Trace& trace) {
   for (const std::string& host : trace.hosts_without_clock())
     notes.push_back(fmt::format(
         "the trace does not say how long a tick of the clock of '{}' is: times are in ticks there", printable(host)));
-  add_clock_notes(trace, notes);
+  add_clock_notes(trace, clocks, notes);
   if (!trace.counters().empty()) {
     std::uint64_t calls = 0;
     for (const FileCounters& file : trace.counters()) calls += std::min(file.calls(), UINT64_MAX - calls);

@@ -9,9 +9,12 @@
 
 namespace iosig::trace {
 
-/// Returns a note for each part that cannot be read or is damaged, for lost calls, and for durations that cannot be
-/// known.
-[[nodiscard]] std::vector<std::string> notes_on(const Trace& trace);
+/// Which clocks notes_on() names: those that could not be aligned, too, or only those whose times were shifted.
+enum class NamedClocks { all, shifted };
+
+/// Returns a note for each part that cannot be read or is damaged, for lost calls, for durations that cannot be known,
+/// and for clocks of hosts that differ.
+[[nodiscard]] std::vector<std::string> notes_on(const Trace& trace, NamedClocks clocks = NamedClocks::all);
 
 /// Returns the note on a block that cannot be read; `message` is that of the error.
 [[nodiscard]] std::string note_on_fault(std::string_view message);
