@@ -52,7 +52,8 @@ TEST_CASE("parse_count: a number is digits alone that fit") {
 TEST_CASE("text: of names that end a path, whole components count, and the longest is found") {
   const std::vector<std::string> names = {"a", "b/a", "c/b/a", "ba"};
   const auto found = [&](std::string_view path) -> std::string {
-    const auto at = longest_path_end(names.begin(), names.end(), path, [](const std::string& name) { return name; });
+    const auto at = longest_path_end(names.begin(), names.end(), path,
+                                     [](const std::string& name) -> std::string_view { return name; });
     return at == names.end() ? "" : *at;
   };
   CHECK(found("/x/a") == "a");

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace iosig {
@@ -60,6 +61,8 @@ template <std::unsigned_integral Number = std::uint32_t>
 /// ends "b/a", too); `end` if none does. `name_of`: the name of an element, without a leading slash.
 template <std::forward_iterator Each, class NameOf>
 [[nodiscard]] Each longest_path_end(Each begin, Each end, std::string_view path, const NameOf& name_of) {
+  static_assert(!std::is_same_v<decltype(name_of(*begin)), std::string>,
+                "the name would be gone before it is compared");
   Each longest = end;
   std::size_t length = 0;
   for (Each each = begin; each != end; ++each) {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 
@@ -21,9 +22,14 @@ PredictorMaker maker_by_name(std::string_view name) {
 }
 
 /// Makes predictors from a model. The streams of a file share its reads, which are expanded while one of them exists.
-class ModelPredictors {
+class ModelPredictors : public std::enable_shared_from_this<ModelPredictors> {
  public:
   ModelPredictors(ReadModel model, PredictorMaker others) : model_(std::move(model)), others_(std::move(others)) {}
+  ModelPredictors(const ModelPredictors&) = delete;
+  ModelPredictors& operator=(const ModelPredictors&) = delete;
+  ~ModelPredictors() {
+    if (const OfProcess* const now = of_process_; now != nullptr && now->process == ::getpid()) delete now;
+  }
 
   std::unique_ptr<ReadPredictor> make(const std::string& path) {
     const auto file = longest_path_end(model_.files.begin(), model_.files.end(), path, name_in_paths);
@@ -54,10 +60,10 @@ class ModelPredictors {
     return path.substr(std::min(path.find_first_not_of('/'), path.size()));
   }
 
-  /// Refers to a part of the model, which lives as long as the process.
+  /// Refers to a part of the model, and keeps it.
   template <class Part>
-  static std::shared_ptr<const Part> shared(const Part* part) {
-    return {std::shared_ptr<const Part>(), part};
+  std::shared_ptr<const Part> shared(const Part* part) {
+    return {shared_from_this(), part};
   }
 
   /// The reads of this process. A child made by fork() leaves its parent's, which a thread may just have changed.
@@ -83,7 +89,7 @@ Result<PredictorMaker> predictor_maker(std::string_view name, ReadModel model) {
                 fmt::join(offered_predictors, ", "));
   PredictorMaker others = maker_by_name(name);
   if (model.files.empty()) return others;
-  auto* const made = new ModelPredictors(std::move(model), std::move(others));  // threads use it until the end
+  auto made = std::make_shared<ModelPredictors>(std::move(model), std::move(others));
   return PredictorMaker([made](const std::string& path) { return made->make(path); });
 }
 
