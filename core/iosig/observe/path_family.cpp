@@ -200,7 +200,12 @@ bool looks_random(std::string_view letters) {
   constexpr std::size_t least_changes = 3;
   const auto kind_of = [](char each) { return is_digit(each) ? 0 : is_lower(each) ? 1 : is_upper(each) ? 2 : 3; };
   std::size_t changes = 0;
-  for (std::size_t n = 1; n < letters.size(); ++n) changes += kind_of(letters[n - 1]) != kind_of(letters[n]) ? 1 : 0;
+  char last = '_';
+  for (const char each : letters) {
+    if (each == '_') continue;
+    if (last != '_' && kind_of(last) != kind_of(each)) ++changes;
+    last = each;
+  }
   return changes >= least_changes;
 }
 
