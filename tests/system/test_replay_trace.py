@@ -94,6 +94,24 @@ def test_a_replay_leaves_what_the_program_left(tracing: Tracing, tmp_path: Path)
                 assert of["replayed"]["bytes"] == sum(row.result or 0 for row in rows)
 
 
+def test_appends_that_overtake_each_other_are_no_bytes_of_before(tracing: Tracing, tmp_path: Path) -> None:
+    # Rank 1's append begins before rank 0's, and ends up behind it: at 200, where rank 0's is at 100.
+    def plan(existing: int) -> tuple[int, int]:
+        lines = ["rank,pid,call,path,fd,offset,length,start_ns,end_ns,result"]
+        lines += [f"{rank},{rank + 7},open,/data/log,3,,{os.O_WRONLY | os.O_APPEND | os.O_CREAT},{rank},5,3"
+                  for rank in range(2)]  # fmt: skip
+        for rank, at, start, end in ((0, 0, 10, 20), (1, 200, 30, 45), (0, 100, 31, 44)):
+            lines.append(f"{rank},{rank + 7},write,/data/log,3,{existing + at},100,{start},{end},100")
+        (tmp_path / f"{existing}.csv").write_text("\n".join(lines) + "\n")
+        trace = tmp_path / f"{existing}.trace"
+        tracing.iosig("import", tmp_path / f"{existing}.csv", "-o", trace)
+        said = json.loads(tracing.iosig("replay", trace, "--dry-run", "--json").stdout)["plan"]
+        return said["initial_files"], said["initial_bytes"]
+
+    assert plan(0) == (0, 0)
+    assert plan(5000) == (1, 5000)
+
+
 STREAMS = """
 import ctypes, os
 libc = ctypes.CDLL(None)

@@ -146,7 +146,8 @@ bool TraceSurvey::is_directory(std::uint32_t path) const {
 std::uint32_t TraceSurvey::object_named(std::uint32_t path, bool must_exist) {
   if (const auto known = named_.find(full_names_[path]); known != named_.end()) return known->second;
   const auto number = static_cast<std::uint32_t>(objects_.size());
-  objects_.push_back({.initial_size = must_exist ? 0 : -1, .first_path = path});
+  const std::int64_t initial_size = must_exist ? 0 : -1;
+  objects_.push_back({.initial_size = initial_size, .least_initial_size = initial_size, .first_path = path});
   give_name(path, number);
   return number;
 }
@@ -342,9 +343,10 @@ void TraceSurvey::add_read(const Current& now) {
   object.is_file = true;
   const std::int64_t end = now.access->offset + moved_bytes(*now.access);
   if (moved_bytes(*now.access) == 0) {
-    if (object.may_be_initial && object.size == 0 && object.initial_size < 0) object.initial_size = 0;
+    if (object.may_be_initial && object.size == 0 && object.initial_size < 0)
+      object.initial_size = object.least_initial_size = 0;
   } else if (end > object.size && object.may_be_initial) {
-    object.initial_size = std::max(object.initial_size, end);
+    object.initial_size = object.least_initial_size = std::max(object.initial_size, end);
     object.size = end;
   }
 }
@@ -358,6 +360,11 @@ void TraceSurvey::add_write(const Current& now) {
   user.has_written = true;
   if ((file.flags & O_APPEND) != 0) {
     if (begin > object.size && object.may_be_initial) object.initial_size = object.size = begin;
+    // Appends may overtake each other: what is behind the first append is not of before, even if the append that wrote
+    // it began later.
+    object.least_append = std::min(object.least_append, begin);
+    if (object.least_append < object.initial_size)
+      object.initial_size = std::max(object.least_append > 0 ? object.least_append : -1, object.least_initial_size);
     if (object.last_appender != UINT32_MAX && object.last_appender != now.stream) object.is_known = false;
     object.last_appender = now.stream;
   }
@@ -425,6 +432,7 @@ void TraceSurvey::add_truncate(const Current& now) {
   follow_users(now, object, true);
   object.is_file = true;
   if (now.access->length == 0) object.may_be_initial = false;
+  object.least_initial_size = object.initial_size;
   set_size(object, now.access->length);
   User& user = user_of(object, now.stream);
   user.last_op = now.op;

@@ -39,7 +39,9 @@ class TraceSurvey {
   };
   struct Object {
     std::int64_t size = 0, initial_size = -1, written = 0, room = 0;
-    bool may_be_initial = true;  ///< nothing has emptied it since the start
+    std::int64_t least_initial_size = -1;   ///< whatever appends say
+    std::int64_t least_append = INT64_MAX;  ///< the offset of the first byte that an append wrote
+    bool may_be_initial = true;             ///< nothing has emptied it since the start
     bool is_file = false;
     bool is_known = true;
     std::uint32_t first_path = 0, names = 0;
