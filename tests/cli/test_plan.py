@@ -133,6 +133,18 @@ def test_a_map_goes_on_where_the_current_plan_ends(iosig: Iosig, tmp_path: Path)
     assert windows_of(tmp_path / "none.map") == windows
 
 
+def test_a_map_keeps_what_the_current_plan_does_not_know(iosig: Iosig, tmp_path: Path) -> None:
+    trace, first, other, table = (tmp_path / name for name in ("a.csv", "1.plan", "other.csv", "a.map"))
+    accesses(trace)
+    other.write_text(trace.read_text().replace("/data/field", "/data/new"))
+    how = ["--storage", SERVERS, "--application", "sim", "--map", table]
+    iosig("plan", "--trace", trace, "-o", first, *how)
+    iosig("plan", "--trace", other, *how)
+    stored = table.read_bytes()
+    refused = iosig("plan", "--trace", other, "--current", first, *how, check=3).stderr
+    assert str(table) in refused and "/data/new" in refused and table.read_bytes() == stored
+
+
 def test_a_trace_and_its_csv_give_the_same_plan(iosig: Iosig, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(

@@ -112,6 +112,12 @@ Result<std::vector<MappedPlacement>> continued_placements(const Plan& plan, cons
   for (const PlannedFile& file : plan.files) {
     const MapKey key = key_of(plan, file.path);
     const auto known = std::ranges::find(*earlier, key, &MappedPlacement::key);
+    if (known == earlier->end() && std::ranges::find(stored, key, &MappedPlacement::key) != stored.end())
+      return fail(
+          ErrorKind::bad_input,
+          "has a placement for {}, of which the current plan knows nothing: it would be lost; expected a current "
+          "plan that has this file, or another map",
+          about(key));
     made.push_back(known != earlier->end()
                        ? std::move(*known)
                        : MappedPlacement{key, classes_of(plan), std::vector<MappedWindow>(windows)});

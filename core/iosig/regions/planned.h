@@ -17,8 +17,9 @@ namespace iosig::regions {
 /// was made with `current` in place. Windows count on from the last one; a region that does not move keeps its target;
 /// a file that `current` does not know has no regions in the windows before.
 ///
-/// Fails with `bad_input` if the last windows of `stored` are not the last one of `current`, and with `infeasible` if
-/// `stored` lacks a file of `current`, or the plans are for other applications or numbers of processes.
+/// Fails with `bad_input` if the last windows of `stored` are not the last one of `current`, or if `stored` has a file
+/// of `plan` that `current` does not have; and with `infeasible` if `stored` lacks a file of `current`, or the plans
+/// are for other applications or numbers of processes.
 [[nodiscard]] Result<std::vector<MappedPlacement>> continued_placements(const Plan& plan, const Plan& current,
                                                                         std::span<const MappedPlacement> stored);
 
