@@ -57,6 +57,19 @@ TEST_CASE("clocks: whatever the ranks do between barriers, the difference is fou
   }
 }
 
+TEST_CASE("clocks: one barrier counts more than any number of files that each rank opens for itself") {
+  // The clocks agree. The rank of the second host comes 400 later, and opens the file three times, as the other one
+  // did.
+  std::vector<JoinedCall> calls;
+  for (std::int64_t at : {10, 20, 30})
+    calls.push_back({.kind = JoinedKind::file, .members = {{0, at, at + 2}, {1, at + 400, at + 402}}});
+  CHECK(clock_differences(calls, 2)[1].ahead_ns == 400);  // without a barrier it looks like this
+  calls.push_back({.members = {{0, 50, 440}, {1, 440, 441}}});
+  const auto found = clock_differences(calls, 2)[1];
+  CHECK(found.ahead_ns == 1);
+  CHECK(found.calls == 1);
+}
+
 TEST_CASE("clocks: calls that do not wait are outvoted; if they are the majority, the clocks stay as they are") {
   const std::vector<std::int64_t> ahead{0, 5000};
   const std::vector<std::uint32_t> clock{0, 1};
@@ -88,7 +101,7 @@ TEST_CASE("clocks: a clock is compared by way of another one; one without a call
 
 TEST_CASE("clocks: calls that move data count only if there are no others") {
   // The transfer ends on b 400 before it ends on a: its own data are moved.
-  std::vector<JoinedCall> calls{{.moves_data = true, .members = {{0, 0, 1000}, {1, 50, 600}}}};
+  std::vector<JoinedCall> calls{{.kind = JoinedKind::moves_data, .members = {{0, 0, 1000}, {1, 50, 600}}}};
   CHECK(clock_differences(calls, 2)[1].ahead_ns == -400);
   calls.push_back({.members = {{0, 2000, 2100}, {1, 2050, 2103}}});
   CHECK(clock_differences(calls, 2)[1].ahead_ns == 3);

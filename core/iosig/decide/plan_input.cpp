@@ -39,10 +39,11 @@ Result<RegionBounds> bounds_of(const std::vector<Request>& requests, const PlanG
 }
 
 tl::unexpected<Error> too_many(double windows, std::size_t regions) {
-  return fail(ErrorKind::usage,
-              "{:.10g} window{} of {} regions or more are too many to plan, which is at most {} regions in all windows "
-              "together: use longer windows or larger regions",
-              windows, windows == 1 ? "" : "s", regions, max_placements);
+  return fail(
+      ErrorKind::usage,
+      "{:.10g} window{} of {} region{} or more are too many to plan, which is at most {} regions in all windows "
+      "together: use longer windows or larger regions",
+      windows, windows == 1 ? "" : "s", regions, regions == 1 ? "" : "s", max_placements);
 }
 
 /// Regions of a file that only a pattern describes, `bytes` long at most; without those at its end that are not used.

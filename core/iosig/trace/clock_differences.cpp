@@ -29,7 +29,7 @@ struct Side {
 
 /// What one call says of how far a clock is ahead.
 struct Evidence {
-  bool moves_data = false;
+  JoinedKind kind = JoinedKind::barrier;
   std::int64_t at_least_ns = 0, at_most_ns = 0, guess_ns = 0;
 
   [[nodiscard]] bool allows(std::int64_t ahead_ns) const { return at_least_ns <= ahead_ns && ahead_ns <= at_most_ns; }
@@ -69,8 +69,8 @@ std::pair<std::int64_t, std::int64_t> agreed_range(const std::vector<Evidence>& 
 }
 
 ClockDifference difference_by(std::vector<Evidence> evidence) {
-  if (std::ranges::any_of(evidence, [](const Evidence& each) { return !each.moves_data; }))
-    std::erase_if(evidence, [](const Evidence& each) { return each.moves_data; });
+  const JoinedKind surest = std::ranges::min_element(evidence, {}, &Evidence::kind)->kind;
+  std::erase_if(evidence, [&](const Evidence& each) { return each.kind != surest; });
   ClockDifference found{.state = ClockState::contradictory, .calls = evidence.size()};
   std::vector<std::int64_t> guesses;
   for (const Evidence& each : evidence) guesses.push_back(each.guess_ns);
@@ -116,7 +116,7 @@ std::vector<ClockDifference> clock_differences(std::span<const JoinedCall> calls
       }
       if (placed.last_start_ns == INT64_MIN) continue;
       for (const auto& [clock, side] : others)
-        evidence[clock].push_back({.moves_data = call.moves_data,
+        evidence[clock].push_back({.kind = call.kind,
                                    .at_least_ns = minus(side.last_start_ns, placed.first_end_ns),
                                    .at_most_ns = minus(side.first_end_ns, placed.last_start_ns),
                                    .guess_ns = minus(side.first_end_ns, placed.first_end_ns)});

@@ -24,10 +24,17 @@ struct TimedCall {
   std::int64_t start_ns = 0, end_ns = 0;
 };
 
+/// How sure it is that no process left a call before all had entered it. If two clocks have calls of several kinds in
+/// common, only those of the surest kind count.
+enum class JoinedKind : std::uint8_t {
+  barrier,     ///< of all processes
+  file,        ///< the processes may have opened the file each for itself (MPI_COMM_SELF)
+  moves_data,  ///< likewise, and a call ends when its own data are moved
+};
+
 /// Calls of processes that wait for each other.
 struct JoinedCall {
-  /// The calls end when their own data are moved: they count only if two clocks have no other calls in common.
-  bool moves_data = false;
+  JoinedKind kind = JoinedKind::barrier;
   std::vector<TimedCall> members = {};
 };
 

@@ -66,8 +66,13 @@ std::uint64_t number_of_clock(const Part& part, const Process& process) {
   return has_own_clock(part, process) ? process.key : fnv1a(part.host);
 }
 
+JoinedKind kind_of(Call call) {
+  if (call == Call::MPI_Barrier) return JoinedKind::barrier;
+  return moves_of(call) == Moves::nothing ? JoinedKind::file : JoinedKind::moves_data;
+}
+
 JoinedCall joined_call(const CollectiveCall& call, const std::unordered_map<const Process*, std::uint32_t>& clock_of) {
-  JoinedCall joined{.moves_data = moves_of(call.call) != Moves::nothing};
+  JoinedCall joined{.kind = kind_of(call.call)};
   std::vector<const CollectiveMember*> members;
   for (const CollectiveMember& each : call.members) members.push_back(&each);
   std::ranges::stable_sort(members, {}, [](const CollectiveMember* each) { return each->process->rank; });
