@@ -124,6 +124,17 @@ def test_an_import_that_is_interrupted_leaves_nothing(iosig: Iosig, tmp_path: Pa
         assert not list(tmp_path.glob("*job.trace*"))
 
 
+def test_a_log_does_not_count_twice(iosig: Iosig, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "a.csv").write_text("call,path,start_ns,end_ns,result\nopen,/a,0,1,3\n")
+    (tmp_path / "link").symlink_to(logs / "a.csv")
+    for again in (logs / "a.csv", tmp_path / "link", logs):
+        refused = iosig("import", logs / "a.csv", again, "-o", tmp_path / "trace", check=2).stderr
+        assert "are one log" in refused and not (tmp_path / "trace").exists()
+    iosig("import", logs, "-o", tmp_path / "trace")
+
+
 def test_a_trace_that_is_there_is_not_touched(iosig: Iosig, tmp_path: Path) -> None:
     job, trace = tmp_path / "job.csv", tmp_path / "job.trace"
     job.write_text("call,path,start_ns,end_ns,result\npread,/a,5,9,0\n")

@@ -5,7 +5,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "iosig/base/text.h"
 #include "iosig/trace/import/csv.h"
@@ -29,6 +32,21 @@ struct Input {
   bool is_named = true;      ///< by the user; else found in a directory
   bool is_recorder = false;  ///< a directory
 };
+
+/// Refuses a log that is among the inputs twice: its calls would count twice.
+Result<void> check_each_once(const std::vector<Input>& inputs) {
+  std::map<std::pair<dev_t, ino_t>, std::string_view> seen;
+  for (const Input& each : inputs) {
+    struct stat status {};
+    if (each.path == "-" || ::stat(each.path.c_str(), &status) != 0) continue;
+    if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) continue;
+    const auto [known, is_new] = seen.try_emplace({status.st_dev, status.st_ino}, each.path);
+    if (!is_new)
+      return fail(ErrorKind::usage, "'{}' and '{}' are one log; expected each log once", printable(known->second),
+                  printable(each.path));
+  }
+  return {};
+}
 
 Result<std::vector<Input>> files_of(const std::vector<std::string>& inputs) {
   std::vector<Input> found;
@@ -196,6 +214,7 @@ Result<Imported> import_traces(const std::vector<std::string>& inputs, std::stri
   Imported imported;
   const auto files = files_of(inputs);
   if (!files) return pass_on(files.error());
+  if (const auto once = check_each_once(*files); !once) return pass_on(once.error());
   const auto groups = groups_of(*files, forced, imported.notes);
   if (!groups) return pass_on(groups.error());
   if (groups->empty())
