@@ -26,9 +26,10 @@ Slot waiting(std::uint32_t id, Call call, std::uint64_t start, std::uint64_t end
   return slot;
 }
 
-Bytes rank_part(int rank, const std::vector<Slot>& slots, std::uint64_t lost_calls = 0) {
+Bytes rank_part(int rank, const std::vector<Slot>& slots, std::uint64_t lost_calls = 0, bool ends = true) {
   PartHeader header = header_of(static_cast<std::uint64_t>(9 + rank), 42 + rank);
   header.lost_calls = lost_calls;
+  header.is_closed = ends ? 1 : 0;
   std::string facts = "rank=" + std::to_string(rank);
   facts += std::string(1, '\0') + "size=2" + std::string(1, '\0');
   return part(header, slots, {chunk(ChunkKind::process, facts), name_chunk(1, "/shared")});
@@ -76,4 +77,19 @@ TEST_CASE("collectives: a rank that lost calls is no member, as its n-th call ma
   place.put("a.0.9.1.part", rank_part(0, {waiting(1, Call::MPI_Barrier, 2000, 2500, 2)}));
   place.put("a.1.10.1.part", rank_part(1, {waiting(1, Call::MPI_Barrier, 2400, 2510, 2)}, 1));
   CHECK(found_in(place).empty());
+}
+
+TEST_CASE("collectives: of ranks that end well, one with fewer barriers was recorded from another moment on") {
+  const auto second_is_uneven = [](bool ends) {
+    const Place place;
+    place.put("a.0.9.1.part", rank_part(0, {waiting(1, Call::MPI_Barrier, 2000, 2500, 2),
+                                            waiting(2, Call::MPI_Barrier, 3000, 3500, 2)}));
+    place.put("a.1.10.1.part", rank_part(1, {waiting(1, Call::MPI_Barrier, 2400, 2510, 2)}, 0, ends));
+    const auto found = found_in(place);
+    REQUIRE(found.size() == 1);
+    CHECK(!found[0].members[0].may_be_another);
+    return found[0].members[1].may_be_another;
+  };
+  CHECK(second_is_uneven(true));
+  CHECK(!second_is_uneven(false));  // it may have died before its second barrier
 }

@@ -41,6 +41,14 @@ std::unordered_set<std::uint64_t> incomplete_processes(const Trace& trace) {
   return found;
 }
 
+/// Processes of which a part was not closed: they may have died before a barrier that others made.
+std::unordered_set<std::uint64_t> unended_processes(const Trace& trace) {
+  std::unordered_set<std::uint64_t> found;
+  for (const Part& part : trace.parts())
+    if (part.header.is_closed == 0) found.insert(part.header.process);
+  return found;
+}
+
 /// Numbers the runs of MPI programs: processes of one program, each of another rank.
 class Runs {
  public:
@@ -72,7 +80,9 @@ std::vector<CollectiveCall> collective_calls(std::span<const Trace> traces, std:
   std::map<std::tuple<std::uint32_t, Call, std::string_view>, std::vector<std::size_t>> numbers;  ///< of found calls
   std::map<std::tuple<const Process*, Call, std::string_view>, std::size_t> made;
   std::vector<CollectiveCall> found;
+  std::unordered_set<const Process*> unended;
   for (const Trace& trace : traces) {
+    const auto unended_here = unended_processes(trace);
     const auto incomplete = incomplete_processes(trace);
     Selection selection{.layer = Layer::mpi_io};
     selection.processes = [&](const Process& process) { return process.rank && !incomplete.contains(process.key); };
@@ -82,6 +92,7 @@ std::vector<CollectiveCall> collective_calls(std::span<const Trace> traces, std:
     Accesses accesses(trace, selection, faults);
     while (const Access* access = accesses.next()) {
       if (!waits_for_all(*access)) continue;
+      if (unended_here.contains(access->process->key)) unended.insert(access->process);
       auto& same = numbers[{runs.run_of(*access->process), access->call, access->path}];
       const std::size_t number = made[{access->process, access->call, access->path}]++;
       if (access->is_in_flight) continue;
@@ -94,6 +105,15 @@ std::vector<CollectiveCall> collective_calls(std::span<const Trace> traces, std:
             {access->process, access->tid, access->start_ns + shift_ns, access->end_ns + shift_ns});
     }
   }
+  std::unordered_set<const Process*> uneven;
+  for (const auto& [what, calls] : made) {
+    const auto& [process, call, path] = what;
+    if (call == Call::MPI_Barrier && !unended.contains(process) &&
+        calls < numbers[{runs.run_of(*process), call, path}].size())
+      uneven.insert(process);
+  }
+  for (CollectiveCall& each : found)
+    for (CollectiveMember& member : each.members) member.may_be_another = uneven.contains(member.process);
   std::erase_if(found, [](const CollectiveCall& each) { return each.members.size() < 2; });
   if (traces.size() > 1)
     for (CollectiveCall& each : found) std::ranges::stable_sort(each.members, {}, &CollectiveMember::start_ns);

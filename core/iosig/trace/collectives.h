@@ -23,6 +23,9 @@ struct CollectiveMember {
   const Process* process = nullptr;
   std::int32_t tid = 0;
   std::int64_t start_ns = 0, end_ns = 0;
+  /// Its n-th call may be another one than that of the others: the process ended in an orderly way, and yet has fewer
+  /// barriers than they, as it was recorded from another moment on.
+  bool may_be_another = false;
 };
 
 struct CollectiveCall {

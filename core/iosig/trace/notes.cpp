@@ -49,8 +49,8 @@ void add_clock_notes(const Trace& trace, NamedClocks clocks, std::vector<std::st
                                 ahead.size() - max_named_clocks));
   if (!alone.empty() && clocks == NamedClocks::all)
     notes.push_back(fmt::format(
-        "{} have no collective MPI call in common{}, by which clocks could be aligned: times are compared as they are",
-        quoted_names(alone),
+        "{} {} no collective MPI call in common{}, by which clocks could be aligned: times are compared as they are",
+        quoted_names(alone), alone.size() == 1 ? "has" : "have",
         alone.front()->reference.empty() ? "" : fmt::format(" with '{}'", printable(alone.front()->reference))));
 }
 

@@ -74,7 +74,8 @@ JoinedKind kind_of(Call call) {
 JoinedCall joined_call(const CollectiveCall& call, const std::unordered_map<const Process*, std::uint32_t>& clock_of) {
   JoinedCall joined{.kind = kind_of(call.call)};
   std::vector<const CollectiveMember*> members;
-  for (const CollectiveMember& each : call.members) members.push_back(&each);
+  for (const CollectiveMember& each : call.members)
+    if (!each.may_be_another) members.push_back(&each);
   std::ranges::stable_sort(members, {}, [](const CollectiveMember* each) { return each->process->rank; });
   for (const CollectiveMember* const each : members)
     joined.members.push_back({clock_of.at(each->process), each->start_ns, each->end_ns});
@@ -173,6 +174,7 @@ void Trace::align(std::span<Trace> traces) {
     std::vector<Error> faults;  // whoever reads the accesses meets them, too
     std::vector<JoinedCall> calls;
     for (const CollectiveCall& each : collective_calls(traces, faults)) calls.push_back(joined_call(each, place_of));
+    std::erase_if(calls, [](const JoinedCall& each) { return each.members.size() < 2; });
     const auto differences = clock_differences(calls, static_cast<std::uint32_t>(found.size()));
     const auto reference = std::ranges::find(differences, ClockState::reference, &ClockDifference::state);
     for (std::size_t n = 0; n < found.size(); ++n) {
