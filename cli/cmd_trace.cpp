@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -158,6 +159,7 @@ int trace_command(TraceArguments& options, Console& console) {
   if (options.paused) settings.push_back({"IOSIG_TRACE_PAUSED", "1"});
   if (has_tsc_clock()) settings.push_back({"IOSIG_TRACE_CLOCK", "tsc"});
   settings.push_back(sanitizer_setting());
+  std::ranges::move(settings_of_tracing_alone(), std::back_inserter(settings));
   return become_program(options.command, settings, options.dry_run, console);
 }
 

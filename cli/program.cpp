@@ -23,6 +23,8 @@ namespace {
 /// The exit status of a shell that cannot run a command.
 enum ShellStatus : int { not_executable = 126, not_found = 127 };
 
+constexpr const char* tracing_alone = "IOSIG_TRACE_CONTAINERS";  // runtime/preload/names/paths.cpp
+
 std::string_view value_of(const char* variable) {
   const char* const value = std::getenv(variable);
   return value != nullptr ? value : "";
@@ -77,6 +79,15 @@ Result<Setting> preload_setting() {
 Setting program_setting() {
   std::error_code none;
   return {"IOSIG_PROGRAM", std::filesystem::read_symlink("/proc/self/exe", none).string()};
+}
+
+std::vector<Setting> settings_of_tracing_alone() {
+  const bool is_under_run = !value_of("IOSIG_PROGRAM").empty() && value_of(tracing_alone).empty();
+  return is_under_run ? std::vector<Setting>{} : std::vector<Setting>{{tracing_alone, "directories"}};
+}
+
+std::vector<Setting> settings_of_running() {
+  return value_of(tracing_alone).empty() ? std::vector<Setting>{} : std::vector<Setting>{{tracing_alone, ""}};
 }
 
 int become_program(const std::vector<std::string>& command, const std::vector<Setting>& settings, bool is_dry,

@@ -19,6 +19,12 @@ struct Setting {
 /// Returns the variable by which the library knows this program: it starts the drains of files that are closed.
 [[nodiscard]] Setting program_setting();
 
+/// Tells the library that containers are directories to a program that is only traced: it finds what it finds without
+/// the recorder. Empty if this process runs under `iosig run`, where they are files.
+[[nodiscard]] std::vector<Setting> settings_of_tracing_alone();
+/// Undoes that, for `iosig run` in a traced program.
+[[nodiscard]] std::vector<Setting> settings_of_running();
+
 /// Replaces this process by the program, and returns only if that fails, with the exit status of a shell that cannot
 /// run a command. Notes if no library can intercept the program's calls. `is_dry`: prints the command and returns.
 [[nodiscard]] int become_program(const std::vector<std::string>& command, const std::vector<Setting>& settings,

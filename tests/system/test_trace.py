@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Iosig
 from redirecting import needs_mounts
 from tracing import Tracing, rows_of
 
@@ -200,6 +201,25 @@ def test_programs_do_the_same_traced(tracing: Tracing, tmp_path: Path) -> None:
     plain.mkdir()
     wanted = subprocess.run(["bash", "-c", script], cwd=plain, capture_output=True, text=True, check=True).stdout
     assert tracing("bash", "-c", script) == wanted
+
+
+def test_containers_are_directories_unless_the_program_runs_under_iosig_run(
+    iosig: Iosig, tracing: Tracing, tmp_path: Path
+) -> None:
+    container = tmp_path / "data" / "file"
+    container.parent.mkdir()
+    iosig("run", "--container=file", "--", "sh", "-c", "echo hello > file", cwd=container.parent)
+    copy = f"tar c -C {container.parent} file | tar x; cp -r {container} again; rm -r again/[a-z]*; rmdir again; "
+    copy += "find . | sort"
+    for way in ("plain", "traced"):
+        (tmp_path / way).mkdir()
+    wanted = subprocess.run(["sh", "-c", copy], cwd=tmp_path / "plain", capture_output=True, text=True, check=True)
+    assert "./file/.iosig-container" in wanted.stdout
+    assert tracing("sh", "-c", f"cd {tmp_path}/traced; {copy}") == wanted.stdout
+    traced, run = [iosig.binary, "trace", "-o", tmp_path / "nested", "--"], [iosig.binary, "run", "--"]
+    for both in ([*run, *traced], [*traced, *run]):
+        assert iosig(*both[1:], "cat", container).stdout == "hello\n"
+        shutil.rmtree(tmp_path / "nested")
 
 
 def test_segments_files_and_calls_are_chosen(tracing: Tracing) -> None:

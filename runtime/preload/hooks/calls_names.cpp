@@ -32,7 +32,7 @@ int remove_name(int directory, const char* path, int flags) {
   if (is_taken_for_directory(directory, path)) return -1;
   if (path == nullptr || !is_container_not_link_at(directory, path)) {
     const int done = real().unlinkat(directory, path, flags);
-    if (done != 0 && flags == AT_REMOVEDIR && is_not_empty(errno))
+    if (done != 0 && flags == AT_REMOVEDIR && is_not_empty(errno) && are_containers_files())
       return answer_from_engine([&] { return remove_directory_at(directory, path); });
     return as_below_file(done, directory, path);
   }
@@ -64,6 +64,7 @@ int link_name(int from, const char* path, int to, const char* name, int flags) {
 /// Changes an entry of the open `directory` to what programs may see: a container becomes a regular file. Returns false
 /// for a hidden name.
 bool show_entry(dirent& entry, int directory) {
+  if (!are_containers_files()) return true;
   if (is_hidden_name(entry.d_name)) return false;
   if (entry.d_type == DT_DIR && entry.d_name[0] != '.' && is_container_at(directory, entry.d_name))
     entry.d_type = DT_REG;

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "host/binding.h"
+#include "host/process.h"
 #include "iosig/container/admin/container.h"
 #include "iosig/container/admin/names.h"
 #include "iosig/container/layout/container_directory.h"
@@ -56,8 +57,14 @@ bool absolute(int directory, const char* path, std::array<char, 2 * PATH_MAX>& w
 
 std::string_view last_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
+constinit bool are_files = true;
+
+__attribute__((constructor(102))) void load() {
+  are_files = runtime::setting("IOSIG_TRACE_CONTAINERS") != "directories" || runtime::has_bindings();
+}
+
 bool has_manifest(int directory, const char* path) {
-  if (!is_string(path)) return false;
+  if (!are_files || !is_string(path)) return false;
   std::array<char, PATH_MAX + 32> manifest;
   if (!manifest_of(path, manifest)) return false;
   struct stat status {};
@@ -184,6 +191,8 @@ bool is_string(const char* path) {
 }
 
 bool is_empty_string(const char* path) { return is_string(path) && *path == '\0'; }
+
+bool are_containers_files() { return are_files; }
 
 bool is_container_at(int directory, const char* path) {
   const int before = errno;

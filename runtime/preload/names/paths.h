@@ -11,6 +11,10 @@
 
 namespace iosig::preload {
 
+/// Whether the program finds containers as files. To a program that is only traced they are directories, and no name is
+/// hidden: it finds what it finds without this library.
+[[nodiscard]] bool are_containers_files();
+
 /// Whether `path`, relative to `directory`, is a container. Follows symbolic links. "": the directory itself.
 [[nodiscard]] bool is_container_at(int directory, const char* path);
 /// The same without following a symbolic link in the last component.
