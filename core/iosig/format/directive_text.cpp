@@ -17,7 +17,7 @@ namespace {
 
 using std::string_view;
 
-/// What is between the parentheses of a clause.
+/// The text between the parentheses of a clause.
 enum class ClauseForm {
   expression,  ///< one text in the program's language
   name,        ///< one name

@@ -1,4 +1,4 @@
-// What earlier runs read, file by file: the saved model of the predictors `remembered` and `markov`.
+// A record of the reads of earlier runs, file by file: the saved model of the predictors `remembered` and `markov`.
 //
 // Plain data; format/read_model has its file. Made from a trace by `iosig pattern trace --model`.
 #pragma once

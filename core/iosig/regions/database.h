@@ -40,7 +40,7 @@ class Statement {
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };
 
-/// What to do if there is no such file.
+/// Whether a missing file is an error or is created.
 enum class IfMissing { fail, create };
 
 /// An open database file. Fails with `bad_input` if SQLite finds the file damaged or it is no database, `infeasible` if

@@ -80,7 +80,7 @@ struct StreamWait {
   std::uint64_t other_op = 0;
 };
 
-/// What a stream does last before it enters a barrier.
+/// The last operation of a stream before it enters a barrier.
 struct BarrierEntry {
   std::uint32_t stream = 0;
   std::uint64_t op = 0;

@@ -27,7 +27,7 @@ struct Side {
   }
 };
 
-/// What one call says of how far a clock is ahead.
+/// The bounds that one call gives for how far a clock is ahead.
 struct Evidence {
   JoinedKind kind = JoinedKind::barrier;
   std::int64_t at_least_ns = 0, at_most_ns = 0, guess_ns = 0;

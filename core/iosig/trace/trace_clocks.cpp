@@ -42,7 +42,7 @@ std::optional<ClockPair> clocks_now(std::uint64_t boot) {
 #endif
 }
 
-/// What parts of one boot have in common.
+/// The facts that all parts of one boot share.
 struct SharedClock {
   ClockPair first{UINT64_MAX, 0}, last{};
   std::uint64_t first_monotonic_ns = UINT64_MAX;

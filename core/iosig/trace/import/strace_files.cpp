@@ -244,7 +244,7 @@ Result<void> StraceProcesses::take_copy(Thread& thread, const Ended& ended, Slot
   if (!target) slot.call = source_of(slot.call);
   auto added = add(thread, slot, target ? *target : *source);
   if (!added || !target || !source || !ended.succeeded()) return added;
-  // What the copy read is a record of its own, without a duration (docs/formats/trace.md).
+  // The read half of the copy gets a record of its own, without a duration (docs/formats/trace.md).
   other.call = source_of(slot.call);
   other.start = other.end = slot.end;
   other.result = slot.result;
