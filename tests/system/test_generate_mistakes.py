@@ -258,7 +258,7 @@ end program
         ("!$sigio   y", "y", 3, "the next line does not begin with '!$sigio'"),
         ("dims(y, z)", "dims(y, x)", 6, "has the axis 'x'"),
         ("type(int)", "type(uint8)", 6, "Fortran has no type 'uint8'"),
-        ("level(mpiio)", "level(hdf5)", 2, "cannot be generated in Fortran"),
+        ("level(mpiio)", "level(netcdf4)", 2, "level 'netcdf4' cannot be generated"),
         (" comm(MPI_COMM_WORLD)", "", 2, "needs comm(...)"),
         ("data(t)", "data(IOSIG_T)", 6, "begin with 'iosig_'"),
     ],

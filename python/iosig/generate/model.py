@@ -264,18 +264,16 @@ class Builder:
         attributes = [Attribute(e.key, e.type, e.values[0], attr.place) for e in attr.entries] if attr else []
         if self.template.is_fortran:
             axes.reverse()  # Fortran names the fastest axis first
-            self.check_fortran(directive, file)
+            self.check_fortran(directive)
         words = (directive.dataset, str(directive.get("type")), axes, str(directive.get("data")))
         file.datasets.append(Dataset(*words, split, ghost, attributes, directive.place))
         return None
 
-    def check_fortran(self, directive: Directive, file: File) -> None:
-        """What Fortran does not have, or has no interface for."""
+    def check_fortran(self, directive: Directive) -> None:
+        """What Fortran does not have."""
         clause = directive.clauses["type"]
         if clause.value.startswith("uint"):
             self.refuse(clause.place, f"Fortran has no type '{clause.value}'; expected one with a sign")
-        elif file.level == "hdf5":
-            self.refuse(file.place, "level 'hdf5' cannot be generated in Fortran; expected 'mpiio', 'pnetcdf'")
 
     def axes_of(self, dims: Clause, file: File, name: str) -> list[Axis]:
         axes: list[Axis] = []

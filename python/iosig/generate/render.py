@@ -34,6 +34,7 @@ class ElementType:
     mpi_fortran: str = ""
     nc_fortran: str = ""
     fortran: str = ""  # converts to it
+    h5_fortran: str = ""
 
 
 TYPES = {
@@ -48,6 +49,7 @@ TYPES = {
         "MPI_DOUBLE_PRECISION",
         "NF90_DOUBLE",
         "real({}, iosig_r8)",
+        "H5T_NATIVE_DOUBLE",
     ),
     "float": ElementType(
         "float",
@@ -60,6 +62,7 @@ TYPES = {
         "MPI_REAL",
         "NF90_FLOAT",
         "real({}, iosig_r4)",
+        "H5T_NATIVE_REAL",
     ),
     "int": ElementType(
         "int",
@@ -72,6 +75,7 @@ TYPES = {
         "MPI_INTEGER",
         "NF90_INT",
         "int({}, iosig_i4)",
+        "H5T_NATIVE_INTEGER",
     ),
     "int64": ElementType(
         "long long",
@@ -84,6 +88,7 @@ TYPES = {
         "MPI_INTEGER8",
         "NF90_INT64",
         "int({}, iosig_i8)",
+        "h5kind_to_type(iosig_i8, H5_INTEGER_KIND)",
     ),
     "uint64": ElementType(
         "unsigned long long", "MPI_UINT64_T", "NC_UINT64", "ulonglong", "H5T_NATIVE_ULLONG", "H5T_STD_U64LE", 8
@@ -99,6 +104,7 @@ TYPES = {
         "MPI_INTEGER2",
         "NF90_SHORT",
         "int({}, iosig_i2)",
+        "h5kind_to_type(iosig_i2, H5_INTEGER_KIND)",
     ),
     "int8": ElementType(
         "signed char",
@@ -111,6 +117,7 @@ TYPES = {
         "MPI_INTEGER1",
         "NF90_BYTE",
         "int({}, iosig_i1)",
+        "h5kind_to_type(iosig_i1, H5_INTEGER_KIND)",
     ),
     "uint8": ElementType(
         "unsigned char", "MPI_UNSIGNED_CHAR", "NC_UBYTE", "uchar", "H5T_NATIVE_UCHAR", "H5T_STD_U8LE", 1
