@@ -10,6 +10,7 @@
 
 #include "commands.h"
 #include "iosig/base/text.h"
+#include "iosig/prefetch/declared_predictors.h"
 #include "prefetch_options.h"
 #include "program.h"
 #include "rules_source.h"
@@ -24,17 +25,35 @@ struct RunArguments {
   bool dry_run = false;
 };
 
-/// Notes rules without effect. `run` makes containers but redirects nothing: a rule without `container` only exempts
-/// its files from later rules and from the globs.
+/// Notes a file of reads that cannot be used now. The program may still make it.
+template <class Note>
+void note_unusable_reads(const DeclaredReads& declared, const Note& note) {
+  const auto content = prefetch::read_declared(declared);
+  if (content) return;
+  note(content.error().message + (content.error().kind == ErrorKind::system
+                                      ? "; it is looked for again when a file of this rule is read"
+                                      : "; prefetching without it"));
+}
+
+/// Notes rules without effect. `run` makes containers and prefetches, but redirects nothing: a rule without a word for
+/// that only exempts its files from later rules and from the globs.
 void note_rules_without_effect(const Rules& rules, const RunArguments& options, const Console& console) {
-  const auto makes_container = [](const Rule& rule) { return rule.signature.container_targets.has_value(); };
+  const bool prefetches = is_on(options.prefetch);
+  const auto has_effect = [&](const Rule& rule) {
+    return rule.signature.container_targets.has_value() || (prefetches && rule.signature.reads);
+  };
   for (auto rule = rules.rules.begin(); rule != rules.rules.end(); ++rule) {
-    if (makes_container(*rule) || !options.containers.empty() || std::any_of(rule, rules.rules.end(), makes_container))
-      continue;
-    console.note(
-        fmt::format("{}:{}: this rule does nothing here: its signature has no `container`, and 'iosig run' leaves such "
-                    "files where they are; 'iosig prepare --rules' redirects them",
-                    printable(options.rules), rule->line));
+    const auto note = [&](std::string_view text) {
+      console.note(fmt::format("{}:{}: {}", printable(options.rules), rule->line, text));
+    };
+    if (rule->signature.reads && !prefetches)
+      note("how its files will be read is used with --prefetch only");
+    else if (rule->signature.reads)
+      note_unusable_reads(*rule->signature.reads, note);
+    else if (!has_effect(*rule) && options.containers.empty() && std::none_of(rule, rules.rules.end(), has_effect))
+      note(
+          "this rule does nothing here: its signature has no `container`, and 'iosig run' leaves such files where they "
+          "are; 'iosig prepare --rules' redirects them");
   }
 }
 
@@ -87,7 +106,11 @@ void add_run(Verb app, Action& action) {
                   "new files whose name (or path, if GLOB has a slash) matches become containers")
       .type_name("GLOB")
       .repeatable();
-  verb.add_option("--rules", options->rules, "make containers of files whose rule says `container`").type_name("FILE");
+  verb.add_option(
+          "--rules", options->rules,
+          "make containers of files whose rule says `container`; with --prefetch, expect the reads that a rule's "
+          "`pattern(FILE)` or `order(FILE)` says")
+      .type_name("FILE");
   add_prefetch_options(verb, options->prefetch);
   verb.add_flag("--dry-run", options->dry_run, "print the environment and the command; run nothing");
   verb.footer(

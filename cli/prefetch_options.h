@@ -16,6 +16,11 @@ struct PrefetchOptions {
   std::string model;  ///< a file of `iosig pattern trace --model`; empty: none
 };
 
+/// Whether anything is prefetched.
+[[nodiscard]] inline bool is_on(const PrefetchOptions& options) {
+  return !options.predictor.empty() || !options.model.empty();
+}
+
 void add_prefetch_options(const Verb& verb, PrefetchOptions& options);
 
 /// Checks the options and makes what they name absolute and plain: `memory` becomes a number of bytes. A model that

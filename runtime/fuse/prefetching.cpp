@@ -28,7 +28,7 @@ Result<void> start_prefetching(const MountOptions& options) {
       ::syslog(LOG_WARNING, "%s; prefetching without this model", read.error().message.c_str());
   }
   const bool has_model = !model.files.empty();
-  auto make = prefetch::predictor_maker(options.prefetch, std::move(model));
+  auto make = prefetch::predictor_maker(options.prefetch, {.model = std::move(model)});
   if (!make) return pass_on(make.error());
   if (!*make) return {};                          // "none"
   auto* const settings = new prefetch::Settings;  // its threads have it until the end

@@ -121,4 +121,13 @@ std::optional<Binding> binding_of(const std::string& path) {
   return Binding{};
 }
 
+bool has_declared_reads() {
+  return std::ranges::any_of(bindings().rules.rules, [](const Rule& rule) { return rule.signature.reads.has_value(); });
+}
+
+std::optional<DeclaredReads> declared_reads_of(const std::string& path) {
+  const Rule* const rule = match_rule(bindings().rules, path);
+  return rule == nullptr ? std::nullopt : rule->signature.reads;
+}
+
 }  // namespace iosig::runtime

@@ -1,5 +1,6 @@
-// Decides which new files of a program become containers and where their data go. Reads the rules file that IOSIG_RULES
-// names, and the globs in IOSIG_CONTAINERS. `iosig run` sets both variables.
+// What a user has bound to the paths of a program's files: which new files become containers and where their data go, and
+// how files will be read. Reads the rules file that IOSIG_RULES names, and the globs in IOSIG_CONTAINERS. `iosig run`
+// sets both variables.
 #pragma once
 
 #include <optional>
@@ -30,5 +31,10 @@ struct Binding {
 /// matching rule applies, else the globs. If no mount point can be chosen, the data lie in the container, and the
 /// reason is printed once.
 [[nodiscard]] std::optional<Binding> binding_of(const std::string& path);
+
+/// Whether a rule says how files will be read.
+[[nodiscard]] bool has_declared_reads();
+/// Returns how the file at the absolute `path` will be read: as the first matching rule says, or nothing.
+[[nodiscard]] std::optional<DeclaredReads> declared_reads_of(const std::string& path);
 
 }  // namespace iosig::runtime

@@ -67,6 +67,28 @@ TEST_CASE("signature: every parameter of the paper's section 3, and read-share a
   CHECK(*s.read_share == doctest::Approx(0.3));
 }
 
+TEST_CASE("signature: pattern and order name a file, and replace each other") {
+  CHECK(parsed("pattern(field.reads)").reads == DeclaredReads{DeclaredReads::Form::pattern, "field.reads"});
+  CHECK(parsed("order(\"my (first) epoch\")").reads == DeclaredReads{DeclaredReads::Form::order, "my (first) epoch"});
+  CHECK(signature_text(parsed("order(\"my (first) epoch\")")) == "order(\"my (first) epoch\")");
+  CHECK(parsed(signature_text(parsed("order(\" a \")"))).reads->file == " a ");
+  CHECK(signature_text(parsed("order(a b, c)")) == "order(a b, c)");
+  const SignatureDefinitions definitions{{"epoch", parsed("order(a)")}};
+  CHECK(parsed("epoch pattern(b)", definitions) == parsed("pattern(b)"));
+  CHECK(refusal("pattern(a) order(b)").find("'order' contradicts 'pattern'") != std::string::npos);
+  CHECK(refusal("order").find("'order' needs a value") != std::string::npos);
+  CHECK(refusal("order(a\"b)").find("without quotation marks") != std::string::npos);
+}
+
+TEST_CASE("signature: order(random) is no file of that name, but a mistake for random") {
+  for (const char* word : {"random", "sequential"}) {
+    CHECK(refusal(fmt::format("order({})", word)).find(fmt::format("declared by '{}' alone", word)) !=
+          std::string::npos);
+    CHECK(parsed(fmt::format("order(./{})", word)).reads->file == fmt::format("./{}", word));
+    CHECK_FALSE(parsed(word).reads);
+  }
+}
+
 TEST_CASE("signature: blanks, commas and quotes are free") {
   CHECK(parsed("local , temp,size-per-IO( \"64 KB\" )totalsize (\"1EB\")") ==
         parsed("local temp size-per-IO(64KB) totalsize(1EB)"));
@@ -152,6 +174,11 @@ TEST_CASE("signature: parse, print, parse is the identity for every signature") 
     if (coin()) s.lifetime = coin() ? Lifetime::persist : Lifetime::temp;
     if (coin()) s.container_targets = 1 + random() % 64;
     if (coin()) s.synchrony = coin() ? Synchrony::sync : Synchrony::nosync;
+    if (coin()) {
+      s.reads = DeclaredReads{coin() ? DeclaredReads::Form::order : DeclaredReads::Form::pattern, {}};
+      do s.reads->file += "a /,()~"[random() % 7];
+      while (random() % 8 != 0);
+    }
     s.archive = coin();
     s.tamperproof = coin();
     if (coin()) s.bytes_per_io = 1 + (random() >> (1 + random() % 62));

@@ -418,6 +418,19 @@ TEST_CASE("rules: the first glob that matches gives the signature") {
   CHECK(match_rule(*rules, "/var/a.log") == nullptr);
 }
 
+TEST_CASE("rules: a file of reads lies where the rules file lies, also if a definition names it") {
+  const auto rules = parse_rules(
+      "schema = \"iosig.rules/1\"\n[sigdef]\nepoch = \"order(orders/epoch.order)\"\n"
+      "[[rule]]\npath = \"/data/a\"\nsig = \"epoch\"\n"
+      "[[rule]]\npath = \"/data/b\"\nsig = \"pattern(/models/b.reads)\"\n",
+      "/etc/rules.toml");
+  REQUIRE_MESSAGE(rules.has_value(), rules.error().message);
+  CHECK(match_rule(*rules, "/data/a")->signature.reads ==
+        DeclaredReads{DeclaredReads::Form::order, "/etc/orders/epoch.order"});
+  CHECK(match_rule(*rules, "/data/b")->signature.reads ==
+        DeclaredReads{DeclaredReads::Form::pattern, "/models/b.reads"});
+}
+
 TEST_CASE("rules: errors name file, line and column") {
   const auto refused =
       parse_rules("schema = \"iosig.rules/1\"\n[[rule]]\npath = \"/a\"\nsig = \"randm\"\n", "rules.toml");

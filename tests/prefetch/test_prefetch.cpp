@@ -60,9 +60,10 @@ Observer& new_observer(std::int64_t max_bytes = 64 << 20) {
   };
   static auto* const all = new std::vector<Kept*>;  // so that no leak is reported
   Kept* const made = all->emplace_back(new Kept);
-  made->settings = {.make_predictor = [](const std::string&) { return std::make_unique<EvenPredictor>(); },
-                    .max_bytes = max_bytes,
-                    .quick_ns = 0};
+  made->settings = {
+      .make_predictor = [](const std::string&) { return MadePredictor{std::make_unique<EvenPredictor>()}; },
+      .max_bytes = max_bytes,
+      .quick_ns = 0};
   made->observer.start(made->settings);
   return made->observer;
 }

@@ -233,3 +233,51 @@ def test_a_mount_uses_a_model_of_the_files_below_it(
     iosig("unmount", mounted)
     line = next(line for line in report.read_text().splitlines() if f"prefetch: {data}: useful" in line)
     assert "there is no predictor" not in line  # that of the model, since other files have none
+
+
+ORDERED = SHUFFLED.replace(
+    "print(",
+    """if len(sys.argv) > 2:
+    with open(sys.argv[2], "w") as order:
+        print("iosig.order/1", *(f"{place} 4096" for place in places), sep="\\n", file=order)
+print(""",
+)
+
+
+@needs_library
+@pytest.mark.skipif(bool(refused()), reason=f"a slow disk: {refused()}")
+def test_a_rule_tells_the_order_in_which_a_program_reads_for_the_first_time(iosig: Iosig, tmp_path: Path) -> None:
+    rules, order, report = tmp_path / "rules.toml", tmp_path / "epoch.order", tmp_path / "report"
+    with slow_disk(64 << 20) as disk:
+        data = disk / "data"
+        data.write_bytes(b"\1" * 6_600_000)
+        rules.write_text(f'schema = "iosig.rules/1"\n[[rule]]\npath = "{data}"\nsig = "order({order.name})"\n')
+        options = ["--rules", rules, "--prefetch", "--prefetch-report", report]
+
+        def line_of_a_run(*words: object) -> tuple[str, str]:
+            with data.open("rb") as file:
+                os.sync()
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            report.unlink(missing_ok=True)
+            ran = iosig("run", *options, "--", sys.executable, "-c", ORDERED, data, *words)
+            assert ran.stdout == "100\n"
+            return next(each for each in report.read_text().splitlines() if f"{data}: " in each), ran.stderr
+
+        # The program writes the order itself, before it reads.
+        line, noted = line_of_a_run(order)
+        assert "left alone" not in line and "useful 0.0 MB, late 0.0," not in line
+        assert "epoch.order': No such file" in noted and "it is looked for again" in noted
+        line, noted = line_of_a_run()
+        assert "left alone" not in line and noted == ""
+        order.write_text("iosig.order/2\n")
+        line, noted = line_of_a_run()
+        assert "left alone, no pattern" in line and "version 'iosig.order/2'" in line
+        assert "prefetching without it" in noted
+
+
+@needs_library
+def test_a_declared_order_without_prefetch_is_noted(iosig: Iosig, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text('schema = "iosig.rules/1"\n[[rule]]\npath = "/data/*"\nsig = "order(epoch.order)"\n')
+    noted = iosig("run", "--rules", rules, "--", "true").stderr
+    assert f"{rules}:4: how its files will be read is used with --prefetch only" in noted

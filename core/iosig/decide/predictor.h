@@ -5,15 +5,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "iosig/model/known_reads.h"
+
 namespace iosig {
-
-/// One read of a file, in bytes.
-struct FileRead {
-  std::int64_t offset = 0;
-  std::int64_t length = 0;
-
-  bool operator==(const FileRead&) const = default;
-};
 
 /// Expects which reads of one stream (one file as one process or thread reads it) follow. Not thread-safe.
 class ReadPredictor {

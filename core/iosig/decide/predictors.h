@@ -10,11 +10,11 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "iosig/base/result.h"
 #include "iosig/decide/predictor.h"
 #include "iosig/model/block_transitions.h"
+#include "iosig/model/known_reads.h"
 #include "iosig/model/pattern.h"
 
 namespace iosig {
@@ -49,12 +49,6 @@ struct PaperPredictorOptions {
 /// which the last is expected to go on.
 [[nodiscard]] std::unique_ptr<ReadPredictor> paper_predictor(const PaperPredictorOptions& options = {});
 
-/// The reads of a file, stream after stream: processes and threads, each in its order.
-struct KnownReads {
-  std::vector<FileRead> reads;
-  std::vector<std::size_t> ends = {};  ///< of the streams: ascending positions in `reads`; empty: all are one stream
-};
-
 /// Expects the block that followed most often; `model` is what earlier runs taught. It learns nothing in this run.
 [[nodiscard]] std::unique_ptr<ReadPredictor> markov_predictor(std::shared_ptr<const BlockTransitions> model);
 
@@ -62,8 +56,6 @@ struct KnownReads {
 /// read that does not follow, it goes on behind the next place where that read occurs, in any of the streams. It
 /// expects nothing beyond the end of a stream.
 [[nodiscard]] std::unique_ptr<ReadPredictor> remembered_predictor(std::shared_ptr<const KnownReads> known);
-
-inline constexpr std::uint64_t max_known_reads = 1 << 22;  ///< of a file: 64 MB while it is open
 
 /// Returns the reads of a pattern with the columns logical and length; with the column id, too, a stream ends where the
 /// id changes. Fails with `bad_input` if it lacks one of the first two, has more than max_known_reads, or a negative

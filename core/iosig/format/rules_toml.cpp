@@ -27,8 +27,8 @@ Result<void> check_keys(const toml::table& table, std::string_view source, const
   return {};
 }
 
-/// Makes a glob absolute: "~/" is the home directory; a relative glob starts at the directory of the rules file, with
-/// symbolic links resolved as in the paths that it is matched against.
+/// Makes a glob or a path absolute: "~/" is the home directory; a relative one starts at the directory of the rules
+/// file, with symbolic links resolved as in the paths that it is matched against.
 std::string absolute_glob(const std::string& glob, std::string_view source) {
   namespace fs = std::filesystem;
   if (glob.starts_with('/')) return fs::path(glob).lexically_normal().string();
@@ -94,6 +94,7 @@ Result<Rule> read_rule(const toml::node& node, std::string_view source, const Si
                 path->get() == "~" ? "~/" : printable(path->get()));
   auto signature = parse_signature(sig->get(), definitions, place(source, sig->source().begin) + ": sig");
   if (!signature) return pass_on(signature.error());
+  if (signature->reads) signature->reads->file = absolute_glob(signature->reads->file, source);
   return read_drain(*table, source, drain).map([&](bool drains) {
     return Rule{absolute_glob(path->get(), source), *signature, drains, sig->source().begin.line};
   });

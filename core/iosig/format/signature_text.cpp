@@ -68,11 +68,37 @@ Result<std::uint64_t> parse_targets(std::string_view text) {
   return parse_count_of("mount points", text, max_container_targets);
 }
 Result<std::uint64_t> parse_passes(std::string_view text) { return parse_count_of("passes", text, max_passes); }
+/// A word that is an order of accesses is no file: `order(random)` would else be read as one.
+Result<std::string> parse_file_of_reads(std::string_view text) {
+  if (text == "random" || text == "sequential")
+    return fail(ErrorKind::bad_input,
+                "'{0}': expected a file; accesses in {0} order are declared by '{0}' alone. A file of "
+                "that name: ./{0}",
+                text);
+  if (text.find('"') != std::string_view::npos || printable(text) != text)
+    return fail(ErrorKind::bad_input,
+                "'{}': expected the path of a file, without quotation marks and control characters", printable(text));
+  return std::string(text);
+}
+template <DeclaredReads::Form Form>
+Result<void> set_reads(Signature& signature, std::string_view value) {
+  auto file = parse_file_of_reads(value);
+  if (!file) return pass_on(std::move(file.error()));
+  signature.reads = DeclaredReads{Form, *std::move(file)};
+  return {};
+}
+template <DeclaredReads::Form Form>
+std::optional<std::string> show_reads(const Signature& signature) {
+  if (!signature.reads || signature.reads->form != Form) return std::nullopt;
+  const std::string& file = signature.reads->file;
+  const bool is_plain = file.find_first_of("()") == std::string::npos && trimmed(file) == file;
+  return is_plain ? file : '"' + file + '"';
+}
 std::string count_text(std::uint64_t count) { return fmt::format("{}", count); }
 std::string number_text(double number) { return fmt::format("{}", number); }
 std::string policy_text(Policy policy) { return name_of(policy); }
 
-enum Group { none, order, visibility, lifetime, synchrony, residence };
+enum Group { none, order, visibility, lifetime, synchrony, residence, declared_reads };
 
 template <auto Member, auto Value>
 constexpr Parameter flag(std::string_view name, std::string_view meaning, int group = none) {
@@ -82,6 +108,11 @@ template <auto Member, auto Parse, auto Text>
 constexpr Parameter value(std::string_view name, std::string_view example, std::string_view meaning,
                           std::string_view implied = "") {
   return {name, example, meaning, implied, none, set_value<Member, Parse>, show_value<Member, Text>};
+}
+
+template <DeclaredReads::Form Form>
+constexpr Parameter file_of_reads(std::string_view name, std::string_view example, std::string_view meaning) {
+  return {name, example, meaning, "", declared_reads, set_reads<Form>, show_reads<Form>};
 }
 
 using S = Signature;
@@ -114,6 +145,10 @@ constexpr Parameter parameters[] = {
     value<&S::availability, parse_share, number_text>(
         "availability", "1e-6", "largest acceptable probability of losing the data during duration"),
     value<&S::duration_s, parse_positive_seconds, seconds_text>("duration", "2h", "how long the data is needed"),
+    file_of_reads<DeclaredReads::Form::pattern>("pattern", "field.reads",
+                                                "a file with the pattern in which the data will be read"),
+    file_of_reads<DeclaredReads::Form::order>("order", "epoch.order",
+                                              "a file with the order in which records will be read"),
     value<&S::policy, parse_policy, policy_text>("policy", "paper",
                                                  "job: time of the whole job; paper: throughput alone"),
 };

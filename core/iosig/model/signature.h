@@ -3,7 +3,8 @@
 // Plain data. The text form (pragma, rules file, command line) is format/signature_text.
 // Source: IOSIG paper, section 3. Ours are `synchrony`, `read_share` and `duration_s`, which the model and
 // `availability` need; `residence`, `may_be_volatile`, `passes` and `think_s`, which the time of the whole job depends
-// on; `policy`; and `container_targets` (PATTERN's N-1 to N-N, on request).
+// on; `policy`; `container_targets` (PATTERN's N-1 to N-N, on request); and `reads`, PATTERN's patterns that are passed
+// down.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,18 @@ enum class Residence { home, rest };
 /// (decide/placement.h).
 enum class Policy { job, paper };
 
+/// A file that says how the stream will be read.
+struct DeclaredReads {
+  /// A model or a pattern (docs/formats/read-model.md, pattern.md), or an order (read-order.md).
+  enum class Form { pattern, order };
+  Form form = Form::pattern;
+  std::string file;  ///< as it was written; absolute in rules
+
+  bool operator==(const DeclaredReads&) const = default;
+};
+
 /// Absent members are undeclared. Constraints filter mount points; descriptive members are input to the cost; the form
-/// says what the file is made of.
+/// says what the file is made of, and what is read next is prefetched.
 struct Signature {
   // constraints
   std::optional<Visibility> visibility;
@@ -49,6 +60,8 @@ struct Signature {
   std::optional<double> read_share;     ///< share of the operations that read, 0 to 1; absent: writes only
   std::optional<std::uint64_t> passes;  ///< bytes that the job transfers / bytes of the data; absent: 1
   std::optional<double> think_s;        ///< time that the job computes while the stream is in use; absent: 0
+  // prefetching
+  std::optional<DeclaredReads> reads;
   // decision
   std::optional<Residence> residence;  ///< absent: depends on who asks (enact/redirect.h)
   std::optional<Policy> policy;        ///< absent: see config/policy.h

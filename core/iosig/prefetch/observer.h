@@ -9,13 +9,11 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 
-#include "iosig/decide/predictor.h"
 #include "iosig/prefetch/counts.h"
+#include "iosig/prefetch/predictors.h"
 #include "iosig/prefetch/read_queue.h"
 
 namespace iosig::prefetch {
@@ -25,7 +23,7 @@ void run_planner(Observer& observer);
 
 struct Settings {
   /// Makes the predictor of a stream; `path` is the file's when it was opened. Called by the planner's thread.
-  std::function<std::unique_ptr<ReadPredictor>(const std::string& path)> make_predictor;
+  PredictorMaker make_predictor;
   std::int64_t max_bytes = 64 << 20;  ///< requested and not read yet, of all streams together
   std::int64_t quick_ns = 10'000;     ///< as in Budget (stream.h)
   /// Whether the reads of a file are one stream, whichever thread makes them: in a daemon that serves them by a pool.

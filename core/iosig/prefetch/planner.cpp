@@ -51,6 +51,7 @@ class Planner {
     std::uint64_t device, inode;
     std::shared_ptr<OwnFile> own = nullptr;
     std::string path = {};
+    std::string note = {};  ///< of the predictor's maker
     bool is_refused = false;
     Counts counts = {};
     std::string_view why = {};
@@ -138,13 +139,14 @@ class Planner {
       }
       file.path = file.own->path();
     }
-    auto predictor = observer_.settings_->make_predictor(file.path);
-    if (!predictor) {
+    MadePredictor made = observer_.settings_->make_predictor(file.path);
+    file.note = std::move(made.note);
+    if (!made.predictor) {
       file.is_refused = true;
       file.why = "there is no predictor";
       return false;
     }
-    entry.stream = std::make_unique<Stream>(file.own, std::move(predictor), requests_, budget_);
+    entry.stream = std::make_unique<Stream>(file.own, std::move(made.predictor), requests_, budget_);
     ++alive_;
     for (const ReadEvent& event : entry.first) entry.stream->observe(event, false);
     entry.first = {};
@@ -184,7 +186,7 @@ class Planner {
   }
 
   static FileSummary summary_of(const File& file) {
-    return {file.path, file.counts, std::string(file.why), file.was_prefetched};
+    return {file.path, file.counts, std::string(file.why), file.was_prefetched, file.note};
   }
 
   void report() {

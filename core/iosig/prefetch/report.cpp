@@ -29,6 +29,7 @@ void Report::add(const FileSummary& file) {
     known->counts += file.counts;
     known->was_prefetched = known->was_prefetched || file.was_prefetched;
     known->why_left_alone = file.why_left_alone;
+    known->note = file.note;
     return;
   }
   if (files_.size() < max_files) {
@@ -49,6 +50,7 @@ std::string Report::text() const {
     fmt::format_to(std::back_inserter(text), "prefetch: {}: {}", printable(file.path), amounts(file.counts));
     if (!file.why_left_alone.empty())
       text += (file.was_prefetched ? "; in the end left alone, " : "; left alone, ") + file.why_left_alone;
+    if (!file.note.empty()) text += "; " + file.note;
     text += '\n';
   }
   return text;

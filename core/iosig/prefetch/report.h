@@ -15,6 +15,7 @@ struct FileSummary {
   Counts counts;
   std::string why_left_alone;
   bool was_prefetched = false;
+  std::string note = {};  ///< what the user should know of how it was predicted; may be empty
 };
 
 class Report {

@@ -17,7 +17,7 @@ prefetch::Settings settings;
 
 ReplayPrefetch::ReplayPrefetch(PredictorKind kind, ReadsOfFiles coming) : kind_(kind), coming_(std::move(coming)) {
   if (!is_on()) return;
-  settings.make_predictor = [this](const std::string& path) { return make(path); };
+  settings.make_predictor = [this](const std::string& path) { return prefetch::MadePredictor{make(path)}; };
   observer.start(settings);
 }
 

@@ -2,6 +2,7 @@
 //
 //   IOSIG_PREFETCH         the predictor's name; without it nothing is prefetched
 //   IOSIG_PREFETCH_MODEL   an absolute path: what earlier runs read; a file that it has is predicted by it
+//   IOSIG_RULES            an absolute path: rules whose signatures may say how files will be read (host/binding.h)
 //   IOSIG_PREFETCH_BYTES   limit of what is requested and not read yet
 //   IOSIG_PREFETCH_REPORT  an absolute path: each process appends what was prefetched; "-": to stderr
 //
@@ -14,6 +15,7 @@
 #include <new>
 #include <string>
 
+#include "host/binding.h"
 #include "host/diagnostics.h"
 #include "host/process.h"
 #include "host/run_isolated.h"
@@ -55,8 +57,10 @@ __attribute__((constructor(102))) void load() {
       else
         runtime::say(read.error().message + "; prefetching without this model");
     }
-    settings->begins_at_first_read = !model.files.empty();
-    auto make = iosig::prefetch::predictor_maker(name, std::move(model));
+    iosig::prefetch::PredictorSources sources{.model = std::move(model)};
+    if (runtime::has_declared_reads()) sources.declared = runtime::declared_reads_of;
+    settings->begins_at_first_read = !sources.model.files.empty() || sources.declared;
+    auto make = iosig::prefetch::predictor_maker(name, std::move(sources));
     if (!make) {
       runtime::say(make.error().message);
       return EINVAL;
