@@ -22,8 +22,16 @@ STARTED_S = time.time()
 # inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ["redirecting", "draining", "plugin_compiler", "mounting", "preloading", "tracing"]
-# Their fixtures: world, hinted; drains; compiler; mount; run, small, compiled.
+pytest_plugins = [
+    "redirecting",
+    "draining",
+    "plugin_compiler",
+    "mounting",
+    "preloading",
+    "tracing",
+    "generated_programs",
+]
+# Their fixtures: world, hinted; drains; compiler; mount; run, small, compiled; built.
 
 
 def bench(name: str) -> Any:

@@ -71,6 +71,12 @@ TEST_CASE("directive: a data set names its file, its axes and its array") {
   CHECK(dataset.clauses[5].entries[1].type == "int");
 }
 
+TEST_CASE("directive: an output may name its record") {
+  const Directive output = directive_of("output ckpt record(step / every) status(failed)");
+  REQUIRE(output.clauses.size() == 2);
+  CHECK(output.clauses[0].entries[0].values[0] == "step / every");
+}
+
 TEST_CASE("directive: one width is for all axes, and an expression with a colon is no axis") {
   const auto width = [](const char* text) {
     return directive_of(("dataset c.t type(int) dims(z) data(d) ghost(" + std::string(text) + ")").c_str())
@@ -93,7 +99,7 @@ TEST_CASE("directive: a mistake is underlined, and what was meant is suggested")
   CHECK(mistake_in("file ckpt path(f) level(mpiio) comm(c) totalsize(6XB)").at == "6XB");
   CHECK(mistake_in("dataset temp type(double)").at == "temp");
   CHECK(mistake_in("dataset c.t type(duoble) dims(z) data(d)").suggestion == "double");
-  CHECK(mistake_in("output a b").message == "'output' has no clause 'b'; expected status");
+  CHECK(mistake_in("output a b").message == "'output' has no clause 'b'; expected record, status");
   CHECK(mistake_in("dims ckpt z(1) z(2)").message == "'z' is given twice");
   CHECK(mistake_in("dims ckpt").at == "ckpt");
   CHECK(mistake_in("dims ckpt z").message == "'z' needs a value in parentheses, e.g. z(NZ) y(NY) x(NX)");

@@ -8,95 +8,19 @@ import re
 import shutil
 import struct
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, Iosig
+from conftest import Iosig
+from generated_programs import EXAMPLES, IOSIG_GENERATE, STRICT, TARGETS, TEMPLATES, Built, compiled, libraries, run
 from plugin_compiler import PluginCompiler
 
-IOSIG_GENERATE = Path(sys.executable).with_name("iosig-generate")
-EXAMPLES = ROOT / "examples/generate"
-BLOCKS = ROOT / "tests/support/generate/blocks.c"
-FORTRAN_BLOCKS = ROOT / "tests/support/generate/blocks.f90"
-LAUNCH = {
-    "openmpi": ["mpirun.openmpi", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"],
-    "mpich": ["mpirun.mpich"],
-}
-AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-STRICT = ["-Wall", "-Wextra", "-Werror"]
-TARGETS = [("mpiio", "openmpi"), ("mpiio", "mpich"), ("pnetcdf", "openmpi"), ("hdf5", "openmpi")]
+BLOCKS = TEMPLATES / "blocks.c"
+FORTRAN_BLOCKS = TEMPLATES / "blocks.f90"
 CELLS = 6  # along each axis of a rank's block
-
-Built = Callable[..., Path]
-
-
-def libraries(level: str, mpi: str) -> list[str]:
-    if shutil.which(f"mpicc.{mpi}") is None or shutil.which(f"mpirun.{mpi}") is None:
-        pytest.skip(f"needs {mpi}")
-    if level == "mpiio":
-        return []
-    package = {"hdf5": "hdf5-openmpi"}.get(level, level)
-    found = subprocess.run(["pkg-config", "--cflags", "--libs", package], capture_output=True, text=True)
-    if found.returncode != 0:
-        pytest.skip(f"needs {level}")
-    return found.stdout.split()
-
-
-def modules(level: str) -> list[str]:
-    """Where Fortran's modules of the library are, and the library below them."""
-    if level == "mpiio":
-        return []
-    if level == "hdf5":
-        if not Path("/usr/include/hdf5/openmpi/hdf5.mod").exists():
-            pytest.skip("needs hdf5.mod for Open MPI")
-        return [*libraries(level, "openmpi"), "-lhdf5_fortran"]
-    found = sorted(Path("/usr").glob(f"lib/*/fortran/gfortran-mod-*/{level}.mod"))
-    if not found:
-        pytest.skip(f"needs {level}.mod")
-    return [f"-I{found[-1].parent}"]
-
-
-def compiled(source: Path, program: Path, level: str, mpi: str, *options: str, compiler: str = "mpicc") -> Path:
-    more = libraries(level, mpi)
-    if source.suffix == ".f90":
-        compiler, more = "mpifort", [*modules(level), *more, f"-J{program.parent}"]
-        if shutil.which(f"{compiler}.{mpi}") is None:
-            pytest.skip("needs gfortran")
-    command = [f"{compiler}.{mpi}", "-O1", *options, f"-I{EXAMPLES}", "-o", program, source, *more]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return program
-
-
-@pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """built(TEMPLATE, LEVEL, MPI): the program that is generated from it, built without a warning."""
-    directory = tmp_path_factory.mktemp("generated")
-
-    def build(template: Path, level: str, mpi: str) -> Path:
-        program = directory / f"{template.name}-{level}-{mpi}"
-        if not program.exists():
-            source = program.with_name(f"{program.name}{template.suffix}")
-            libraries(level, mpi)
-            subprocess.run([IOSIG_GENERATE, template, "--level", level, "-o", source], check=True, capture_output=True)
-            # MPICH's Fortran interfaces have no choice buffers: each call with another array is a warning
-            fortran = ["-std=f2008ts", *([] if mpi == "mpich" else [*STRICT, "-Wno-compare-reals"])]
-            c = [*STRICT, "-std=c99", "-pedantic"]
-            compiled(source, program, level, mpi, *(fortran if source.suffix == ".f90" else c))
-        return program
-
-    return build
-
-
-def run(program: Path, mpi: str, ranks: int, *words: object, check: bool = True) -> subprocess.CompletedProcess[str]:
-    command = [*LAUNCH[mpi], "-n", str(ranks), str(program), *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | AS_ROOT, timeout=60)
-    assert done.returncode == 0 or not check, done.stderr
-    return done
 
 
 def lines(done: subprocess.CompletedProcess[str]) -> list[str]:

@@ -132,6 +132,54 @@ SEEDED: dict[str, tuple[dict[str, str], str, str]] = {
         "output",
         "access(write)",
     ),
+    "records without a place for their number": (
+        {**clause("dims", "z(8)", "z(8) t(unlimited)"), **clause("file", "pnetcdf", "mpiio")},
+        "dims",
+        "level 'mpiio' has no place for the number of records; expected the level 'pnetcdf', 'hdf5'",
+    ),
+    "two unlimited axes": (
+        clause("dims", "z(8)", "z(8) t(unlimited) s(unlimited)"),
+        "dims",
+        "has the unlimited axis 't' already",
+    ),
+    "an unlimited axis inside": (
+        {**clause("dims", "z(8)", "z(8) t(unlimited)"), **clause("dataset", "z, y", "z, t, y")},
+        "dataset",
+        "expected it as the slowest axis, the first",
+    ),
+    "an unlimited axis that is split": (
+        {**clause("dims", "z(8)", "z(unlimited)"), **clause("output", "ckpt", "ckpt record(r)")},
+        "dataset",
+        "splits the unlimited axis 'z'",
+    ),
+    "an unlimited axis with ghost cells": (
+        {
+            **clause("dims", "z(8)", "z(8) t(unlimited)"),
+            **clause("dataset", "z, y) decomp(blk) data(t) ghost(y", "t, z, y) decomp(blk) data(t) ghost(t"),
+        },
+        "dataset",
+        "ghost cells along 't'",
+    ),
+    "an output without its record": (
+        {**clause("dims", "z(8)", "z(8) t(unlimited)"), **clause("dataset", "z, y", "t, z, y")},
+        "output",
+        "'ckpt' has the unlimited axis 't': which record? expected record(...)",
+    ),
+    "a record of a file that has none": (clause("output", "ckpt", "ckpt record(r)"), "output", "has no records"),
+    "a negative record": (
+        {
+            **clause("dims", "z(8)", "z(8) t(unlimited)"),
+            **clause("dataset", "z, y", "t, z, y"),
+            **clause("output", "ckpt", "ckpt record(-1)"),
+        },
+        "output",
+        "the record is -1; expected at least 0",
+    ),
+    "an unlimited axis that no data set has": (
+        {**clause("dims", "z(8)", "z(8) t(unlimited)"), **clause("output", "ckpt", "ckpt record(r)")},
+        "dims",
+        "no data set of 'ckpt' has the unlimited axis 't'",
+    ),
     "a parenthesis that is not closed": (
         clause("dataset", "data(t)", "data(t"),
         "dataset",

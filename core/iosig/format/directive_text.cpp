@@ -54,7 +54,9 @@ constexpr std::array clause_rules = {
     ClauseRule{"dataset", "decomp", ClauseForm::name, false, "decomp(blk)"},
     ClauseRule{"dataset", "ghost", ClauseForm::widths, false, "ghost(z: 2, y: 2)"},
     ClauseRule{"dataset", "attr", ClauseForm::attributes, false, "attr(units=\"K\")"},
+    ClauseRule{"output", "record", ClauseForm::expression, false, "record(step)"},
     ClauseRule{"output", "status", ClauseForm::expression, false, "status(error)"},
+    ClauseRule{"input", "record", ClauseForm::expression, false, "record(step)"},
     ClauseRule{"input", "status", ClauseForm::expression, false, "status(error)"},
 };
 

@@ -3,13 +3,13 @@
 // `iosig check` and for the compiler's plugin.
 //
 //   file NAME path(EXPR) level(LEVEL) comm(EXPR) [access(write|read)] [hint(KEY="VALUE", ...)] [signature parameters]
-//   dims FILE AXIS(EXPR)...
+//   dims FILE AXIS(EXPR)...                         AXIS(unlimited): records are added along it
 //   attr FILE KEY(VALUE)...                         VALUE := "text" | number | TYPE: EXPR
 //   decomp NAME block(AXIS: START, COUNT; ...)
 //   dataset FILE.NAME type(TYPE) dims(AXIS, ...) data(EXPR) [decomp(NAME)] [ghost(AXIS: WIDTH, ...) or ghost(WIDTH)]
 //           [attr(KEY=VALUE, ...)]
-//   output FILE [status(LVALUE)]                    the place where the file is written
-//   input FILE [status(LVALUE)]                     the place where it is read
+//   output FILE [record(EXPR)] [status(LVALUE)]     the place where the file, or a record of it, is written
+//   input FILE [record(EXPR)] [status(LVALUE)]      the place where it is read
 //
 // An EXPR is a text in the program's language, of which the parser only requires that brackets and quotes are balanced.
 // The parser sees one directive. Whether the names fit those of other directives is checked by `iosig generate`.

@@ -20,9 +20,10 @@ def contiguity(dataset: Dataset) -> Contiguity:
     """From the axes that are split and those with ghost cells; the extents need not be known.
 
     Elements of a rank are one piece of the file if it has all of every axis but the slowest. Ghost cells along the
-    slowest axis lie before and behind the elements in memory, along any other axis between them.
+    slowest axis lie before and behind the elements in memory, along any other axis between them. Of a data set with
+    records, all of it is said of one record.
     """
-    names = [axis.name for axis in dataset.axes]
+    names = [axis.name for axis in dataset.record_shape]
     split = [name for name in names if dataset.decomposition is not None and name in dataset.decomposition.ranges]
     padded = [name for name in names if name in dataset.ghost]
     between = [name for name in padded if name != names[0]]
@@ -39,6 +40,8 @@ def contiguity(dataset: Dataset) -> Contiguity:
         reasons.append(f"a rank has pieces of the file: {told} are shared, not only the slowest axis {names[0]}")
     else:
         reasons.append(f"a rank has one piece of the file: only the slowest axis {names[0]} is shared")
+    if dataset.has_records:
+        reasons.append(f"one record of {dataset.axes[0].name} is moved at a time")
     ranks = "one rank" if not split else "interleaved" if inner else "side by side"
     memory, view = ("strided" if parts else "contiguous" for parts in (between, inner))
     return Contiguity(dataset.name, memory, view, ranks, reasons)

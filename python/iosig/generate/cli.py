@@ -29,7 +29,8 @@ def model_text(model: Model) -> str:
         words = [f"file {file.name}: {file.path}, level {file.level}, comm {file.comm}"]
         words += [file.signature] if file.signature else []
         lines.append(", ".join(words))
-        lines += [f"  axis {axis.name}: {axis.extent} elements" for axis in file.axes.values()]
+        for axis in file.axes.values():
+            lines.append(f"  axis {axis.name}: {'records' if axis.is_record else f'{axis.extent} elements'}")
         lines += [f"  attribute {each.name}: {each.type or 'text'} {each.value}" for each in file.attributes]
         for each in file.datasets:
             axes = ", ".join(axis.name for axis in each.axes)
@@ -40,7 +41,9 @@ def model_text(model: Model) -> str:
     for known in model.decompositions.values():
         lines.append(f"decomposition {known.name}")
         lines += [f"  {axis}: {count} elements from {start}" for axis, (start, count) in known.ranges.items()]
-    lines += [f"{site.kind} {site.file.name}: line {site.place.line}" for site in model.sites]
+    for site in model.sites:
+        record = f", record {site.record}" if site.record else ""
+        lines.append(f"{site.kind} {site.file.name}{record}: line {site.place.line}")
     return "\n".join(lines)
 
 

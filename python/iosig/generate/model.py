@@ -15,14 +15,22 @@ from typing import Any
 from iosig.generate.template import Clause, Directive, Mistake, Place, Template
 
 LEVELS = ("mpiio", "pnetcdf", "hdf5")
+RECORD_LEVELS = ("pnetcdf", "hdf5")  # their files say how many records they have
 MAX_INT = 2**31 - 1
+UNLIMITED = "unlimited"
 
 
 @dataclass(frozen=True)
 class Axis:
+    """`extent`: an expression, or `unlimited` of the axis along which records are added."""
+
     name: str
     extent: str
     place: Place
+
+    @property
+    def is_record(self) -> bool:
+        return self.extent == UNLIMITED
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,15 @@ class Dataset:
     attributes: list[Attribute]
     place: Place
 
+    @property
+    def has_records(self) -> bool:
+        return self.axes[0].is_record
+
+    @property
+    def record_shape(self) -> list[Axis]:
+        """Its axes, or those of one record."""
+        return self.axes[1:] if self.has_records else self.axes
+
 
 @dataclass
 class File:
@@ -70,13 +87,18 @@ class File:
     attributes: list[Attribute] = field(default_factory=list)
     datasets: list[Dataset] = field(default_factory=list)
 
+    @property
+    def record_axis(self) -> Axis | None:
+        return next((axis for axis in self.axes.values() if axis.is_record), None)
+
 
 @dataclass(frozen=True)
 class Site:
-    """Where a file is written (`output`) or read (`input`)."""
+    """Where a file is written (`output`) or read (`input`). `record`: which one, of a file that has records."""
 
     kind: str
     file: File
+    record: str | None
     status: str | None
     place: Place
     last_line: int
@@ -92,7 +114,9 @@ class Model:
         """For --json and --show-model."""
         return {
             "files": [file_document(file) for file in self.files.values()],
-            "sites": [{"kind": s.kind, "file": s.file.name, "line": s.place.line} for s in self.sites],
+            "sites": [
+                {"kind": s.kind, "file": s.file.name, "record": s.record, "line": s.place.line} for s in self.sites
+            ],
         }
 
 
@@ -212,7 +236,19 @@ class Builder:
             extent = number(clause.value)
             if extent is not None and not 1 <= extent <= MAX_INT:
                 self.refuse(clause.place, f"axis '{clause.name}' has {extent} elements; expected 1 to {MAX_INT}")
-            file.axes[clause.name] = Axis(clause.name, clause.value, clause.place)
+            axis = Axis(clause.name, clause.value, clause.place)
+            if axis.is_record:
+                self.check_record_axis(axis, file)
+            file.axes[clause.name] = axis
+
+    def check_record_axis(self, axis: Axis, file: File) -> None:
+        known = file.record_axis
+        if file.level not in RECORD_LEVELS:
+            text = f"axis '{axis.name}' is unlimited, but level '{file.level}' has no place for the number of records"
+            self.refuse(axis.place, f"{text}; expected the level {listed(RECORD_LEVELS)}, or an extent")
+        elif known is not None:
+            text = f"'{file.name}' has the unlimited axis '{known.name}' already, declared in line {known.place.line}"
+            self.refuse(axis.place, f"{text}; expected one")
 
     def add_attr(self, directive: Directive) -> None:
         file = self.file_of(directive)
@@ -257,9 +293,18 @@ class Builder:
         axes = self.axes_of(directive.clauses["dims"], file, name)
         if len(axes) < len(directive.clauses["dims"].entries):
             return None  # what else is wrong may follow from that
-        split = self.decomposition_of(directive, file, [axis.name for axis in axes])
-        every = [axis.name for axis in axes if split is None or axis.name in split.ranges]
-        ghost = self.ghost_of(directive.clauses.get("ghost"), [axis.name for axis in axes], every, name)
+        slowest = axes[-1] if self.template.is_fortran else axes[0]
+        for axis in axes:
+            if axis.is_record and axis is not slowest:
+                text = f"'{name}' has the unlimited axis '{axis.name}' inside; expected it as the slowest axis"
+                self.refuse(
+                    directive.clauses["dims"].place, f"{text}, the {'last' if self.template.is_fortran else 'first'}"
+                )
+                return None
+        bounded = [axis.name for axis in axes if not axis.is_record]
+        split = self.decomposition_of(directive, file, bounded)
+        every = [axis for axis in bounded if split is None or axis in split.ranges]
+        ghost = self.ghost_of(directive.clauses.get("ghost"), bounded, every, name)
         attr = directive.clauses.get("attr")
         attributes = [Attribute(e.key, e.type, e.values[0], attr.place) for e in attr.entries] if attr else []
         if self.template.is_fortran:
@@ -300,6 +345,10 @@ class Builder:
             return None
         self.used.add(split.name)
         for axis, (start, count) in split.ranges.items():
+            if axis in file.axes and file.axes[axis].is_record:
+                text = f"decomp '{split.name}' splits the unlimited axis '{axis}'; expected others"
+                self.refuse(clause.place, f"{text}: all ranks write a record together")
+                continue
             if axis not in axes:
                 text = f"decomp '{split.name}' splits '{axis}', which is no axis of '{directive.dataset}'"
                 self.refuse(clause.place, f"{text}: ranks would write the same elements")
@@ -350,18 +399,34 @@ class Builder:
             )
         if all((each.kind, each.name) != ("dataset", file.name) for each in self.template.directives):
             self.refuse(directive.place, f"{kind} of '{file.name}', which has no data set; declare them before")
+        record = directive.get("record")
+        self.check_record(directive, file, record)
         before = self.model.sites[-1] if self.model.sites else None
         if (
             before is not None
             and before.file is file
             and before.kind == kind == "output"
+            and before.record == record
             and self.adjoin(before, directive)
         ):
             self.refuse(
                 directive.place, f"'{file.name}' is written twice at once; line {before.place.line} does it already"
             )
         status = directive.get("status")
-        self.model.sites.append(Site(kind, file, status, directive.place, directive.last_line))
+        self.model.sites.append(Site(kind, file, record, status, directive.place, directive.last_line))
+
+    def check_record(self, directive: Directive, file: File, record: str | None) -> None:
+        axis = file.record_axis
+        if record is None and axis is not None:
+            text = f"'{file.name}' has the unlimited axis '{axis.name}'"
+            self.refuse(directive.place, f"{text}: which record? expected record(...), from 0, e.g. record(step)")
+        elif record is not None and axis is None:
+            text = f"'{file.name}' has no records; expected an unlimited axis, e.g. dims {file.name} t(unlimited)"
+            self.refuse(directive.clauses["record"].place, text)
+        elif record is not None and (number(record) or 0) < 0:
+            self.refuse(directive.clauses["record"].place, f"the record is {record}; expected at least 0")
+        if axis is not None and file.datasets and not any(dataset.has_records for dataset in file.datasets):
+            self.refuse(axis.place, f"no data set of '{file.name}' has the unlimited axis '{axis.name}'")
 
     def adjoin(self, before: Site, directive: Directive) -> bool:
         """Whether there is no code between the two."""

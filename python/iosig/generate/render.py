@@ -179,6 +179,8 @@ class Renderer:
             writes=any(site.kind == "output" for site in sites),
             reads=any(site.kind == "input" for site in sites),
             has_hints=any(site.file.hints for site in sites),
+            has_records=any(dataset.has_records for dataset in datasets),
+            has_scalars=any(not dataset.record_shape for dataset in datasets),
             max_axes=max(len(dataset.axes) for dataset in datasets),
             module=self.module,
         )
@@ -188,30 +190,41 @@ class Renderer:
 
         splits: list[Decomposition] = unique([d.decomposition for d in file.datasets if d.decomposition is not None])
 
-        def range_of(dataset: Dataset, axis: str, part: int, otherwise: str) -> str:
+        zero, one = ("0_MPI_OFFSET_KIND", "1_MPI_OFFSET_KIND") if fortran else ("0", "1")
+
+        def shape_of(axis: Axis) -> str:
+            """Of one record."""
+            return one if axis.is_record else f"iosig_n_{axis.name}"
+
+        def range_of(dataset: Dataset, axis: Axis, part: int, otherwise: str) -> str:
             split = dataset.decomposition
-            if split is None or axis not in split.ranges:
+            if split is None or axis.name not in split.ranges:
                 return otherwise
-            return f"iosig_s{splits.index(split) + 1}_{axis}" + (f"({part + 1})" if fortran else f"[{part}]")
+            return f"iosig_s{splits.index(split) + 1}_{axis.name}" + (f"({part + 1})" if fortran else f"[{part}]")
 
-        def start_of(dataset: Dataset, axis: str) -> str:
-            return range_of(dataset, axis, 0, "0_MPI_OFFSET_KIND" if fortran else "0")
+        def start_of(dataset: Dataset, axis: Axis) -> str:
+            return range_of(dataset, axis, 0, zero)
 
-        def count_of(dataset: Dataset, axis: str) -> str:
-            whole = f"iosig_n_{axis}"
+        def count_of(dataset: Dataset, axis: Axis) -> str:
+            whole = shape_of(axis)
             if dataset.decomposition is None and writes:  # the first rank writes it
-                zero = f"merge({whole}, 0_MPI_OFFSET_KIND, iosig_rank == 0)"
-                return zero if fortran else f"iosig_writes ? {whole} : 0"
+                return f"merge({whole}, {zero}, iosig_rank == 0)" if fortran else f"iosig_writes ? {whole} : 0"
             return range_of(dataset, axis, 1, whole)
 
-        def ghost_of(dataset: Dataset, axis: str) -> str:
-            return f"iosig_g{file.datasets.index(dataset) + 1}_{axis}" if axis in dataset.ghost else "0"
+        def ghost_of(dataset: Dataset, axis: Axis) -> str:
+            return f"iosig_g{file.datasets.index(dataset) + 1}_{axis.name}" if axis.name in dataset.ghost else zero
+
+        def record_of(dataset: Dataset) -> str:
+            """The record; -1 of a data set that has none."""
+            return "iosig_record" if dataset.has_records else f"-{one}"
 
         def value_of(attribute: Attribute) -> str:
             """As an expression of Fortran."""
             return TYPES[attribute.type].fortran.format(attribute.value) if attribute.type else attribute.value
 
+        every = [dataset for each in self.model.sites for dataset in each.file.datasets]
         return self.jinja.get_template(f"block.{self.ending}.j2").render(
+            has_records=any(dataset.has_records for dataset in every),
             site=site,
             file=file,
             writes=writes,
@@ -223,9 +236,11 @@ class Renderer:
             where=self.where,
             module=self.module,
             value_of=value_of,
+            shape_of=shape_of,
             start_of=start_of,
             count_of=count_of,
             ghost_of=ghost_of,
+            record_of=record_of,
         )
 
     def code(self, text: str) -> list[str]:
