@@ -22,6 +22,7 @@
 #include "iosig/format/rules_toml.h"
 #include "iosig/observe/counted_files.h"
 #include "iosig/observe/infer.h"
+#include "open_lines.h"
 #include "trace_source.h"
 #include "traced_run.h"
 
@@ -46,20 +47,29 @@ struct InferArguments {
 /// The processes of all traces so far.
 using Known = std::map<std::uint64_t, std::string>;
 
-/// Reads one trace. Adds to `left_out` the number of streams in the system's directories.
-Result<TracedRun> read_run(const std::string& directory, const InferArguments& options, Known& known,
-                           std::size_t& left_out, std::set<std::string>& sources, const Console& console) {
+/// What all traces say beside their runs.
+struct Gathered {
+  Known known;
+  std::size_t left_out = 0;       ///< streams in the system's directories
+  std::set<std::string> sources;  ///< of `iosig trace --source`
+  OpenLines lines;
+};
+
+/// Reads one trace.
+Result<TracedRun> read_run(const std::string& directory, const InferArguments& options, Gathered& gathered,
+                           const Console& console) {
   const auto opened = trace::Trace::open(directory);
   if (!opened) return pass_on(opened.error());
   note_faults(*opened, console);
   for (const auto& [key, process] : opened->processes())
-    if (const auto [other, is_new] = known.emplace(key, directory); !is_new)
+    if (const auto [other, is_new] = gathered.known.emplace(key, directory); !is_new)
       return fail(ErrorKind::usage, "'{}' and '{}' are traces of one run; each trace counts as another run",
                   printable(other->second), printable(directory));
   const ordered_json manifest = parse_json(opened->manifest(), 8);
   if (manifest.is_object() && manifest.contains("sources") && manifest["sources"].is_array())
     for (const auto& source : manifest["sources"])
-      if (source.is_string()) sources.insert(printable(source.get<std::string>()));
+      if (source.is_string()) gathered.sources.insert(printable(source.get<std::string>()));
+  if (options.pragmas || console.json) add_open_lines(*opened, gathered.lines, console);
   TracedRun run{.name = directory};
   add_trace(*opened, run);
   observe::FactGatherer gatherer;
@@ -83,7 +93,8 @@ Result<TracedRun> read_run(const std::string& directory, const InferArguments& o
     std::erase_if(run.facts,
                   [&](const observe::StreamFacts& facts) { return !trace::matches_file(options.files, facts.path); });
   if (!options.all)
-    left_out += std::erase_if(run.facts, [](const observe::StreamFacts& facts) { return is_of_system(facts.path); });
+    gathered.left_out +=
+        std::erase_if(run.facts, [](const observe::StreamFacts& facts) { return is_of_system(facts.path); });
   return run;
 }
 
@@ -129,17 +140,27 @@ std::string rules_text(const std::vector<InferredStream>& streams, const InferAr
   return text;
 }
 
-/// Where the opens are in the source, as far as the traces know: they have selected lines, or nothing.
-std::string place_text(const std::set<std::string>& sources) {
-  if (sources.empty())
-    return "// The trace does not say which lines open these files: put each pragma before the open of its file.\n"
-           "// 'iosig trace --source FILE:LINES' records the calls from given lines alone.\n";
-  return fmt::format("// Accessed by code of {} ('iosig trace --source').\n", fmt::join(sources, ", "));
+/// Returns where the stream's files were opened, ascending.
+std::set<OpenLine> lines_of(const InferredStream& stream, const OpenLines& lines) {
+  std::set<OpenLine> all;
+  for (const std::string& path : stream.paths)
+    if (const auto known = lines.find(path); known != lines.end())
+      all.insert(known->second.begin(), known->second.end());
+  return all;
+}
+
+/// What is not known of places in the source: one line each, before the pragmas.
+std::string places_text(const Gathered& gathered) {
+  if (!gathered.lines.empty()) return {};
+  if (!gathered.sources.empty())
+    return fmt::format("// Accessed by code of {} ('iosig trace --source').\n", fmt::join(gathered.sources, ", "));
+  return "// The trace does not say which lines open these files (programs compiled with -g tell): put each pragma\n"
+         "// before the open of its file.\n";
 }
 
 std::string pragmas_text(const std::vector<InferredStream>& streams, const InferArguments& options,
-                         const std::set<std::string>& sources) {
-  std::string text = place_text(sources);
+                         const Gathered& gathered) {
+  std::string text = places_text(gathered);
   for (const InferredStream& stream : streams) {
     text += fmt::format("\n// {}: {}\n", printable(stream.glob), files_text(stream));
     if (options.why) {
@@ -148,13 +169,16 @@ std::string pragmas_text(const std::vector<InferredStream>& streams, const Infer
       for (const std::string_view line : split(trimmed(reasons), '\n')) text += fmt::format("//{}\n", line.substr(1));
     }
     if (!stream.link_refusal.empty()) text += fmt::format("// no link in its place: {}\n", stream.link_refusal);
+    for (const OpenLine& line : lines_of(stream, gathered.lines))
+      text += fmt::format("// opened at {}\n", printable(fmt::format("{}", fmt::join(line, ", called at "))));
     const std::string signature = stream.signature_text(options.least_confidence);
     text += signature.empty() ? "// no pragma: no word is sure enough\n" : fmt::format("#pragma sig {}\n", signature);
   }
-  return text;
+  return std::string(text.starts_with('\n') ? text.substr(1) : text);
 }
 
-ordered_json json_of(const std::vector<InferredStream>& streams, const InferArguments& options) {
+ordered_json json_of(const std::vector<InferredStream>& streams, const InferArguments& options,
+                     const OpenLines& lines) {
   ordered_json all = ordered_json::array();
   for (const InferredStream& stream : streams) {
     ordered_json words = ordered_json::array();
@@ -165,6 +189,7 @@ ordered_json json_of(const std::vector<InferredStream>& streams, const InferArgu
     all.push_back({{"glob", stream.glob},
                    {"glob_why", stream.glob_why},
                    {"paths", stream.paths},
+                   {"opened_at", lines_of(stream, lines)},
                    {"signature", stream.signature_text(options.least_confidence)},
                    {"words", std::move(words)},
                    {"order", stream.order.empty() ? ordered_json(nullptr) : ordered_json(stream.order)},
@@ -213,11 +238,9 @@ int run_infer(const InferArguments& options, Console& console) {
   if (!least_bytes)
     return console.fail({ErrorKind::usage, fmt::format("--min-bytes: {}", least_bytes.error().message)});
   std::vector<TracedRun> runs;
-  Known known;
-  std::size_t left_out = 0;
-  std::set<std::string> sources;  ///< of `iosig trace --source`
+  Gathered gathered;
   for (const std::string& directory : options.directories) {
-    auto run = read_run(directory, options, known, left_out, sources, console);
+    auto run = read_run(directory, options, gathered, console);
     if (!run) return console.fail(run.error());
     runs.push_back(std::move(*run));
   }
@@ -232,14 +255,15 @@ int run_infer(const InferArguments& options, Console& console) {
     return files;
   };
   if (!options.all)
-    left_out +=
+    gathered.left_out +=
         erase([](const InferredStream& stream) { return stream.writes == 0 && stream.read_bytes < least_read_bytes; });
-  note_left_out(left_out, "of the system, or only read and small; --all has them", console);
+  note_left_out(gathered.left_out, "of the system, or only read and small; --all has them", console);
   note_left_out(
       erase([&](const InferredStream& stream) { return stream.read_bytes + stream.written_bytes < *least_bytes; }),
       "with fewer bytes than --min-bytes", console);
   if (console.json) {
-    console.say_json(infer_schema, {{"traces", options.directories}, {"streams", json_of(streams, options)}});
+    console.say_json(infer_schema,
+                     {{"traces", options.directories}, {"streams", json_of(streams, options, gathered.lines)}});
     return streams.empty() ? no : yes;
   }
   if (streams.empty()) {
@@ -247,7 +271,7 @@ int run_infer(const InferArguments& options, Console& console) {
     return no;
   }
   const std::string text =
-      options.pragmas ? pragmas_text(streams, options, sources) : rules_text(streams, options, console);
+      options.pragmas ? pragmas_text(streams, options, gathered) : rules_text(streams, options, console);
   if (text.size() > largest_configuration_bytes)
     console.note(fmt::format("these rules are {}, and IOSIG reads files of at most {}; --min-bytes and --files select",
                              about_bytes(static_cast<double>(text.size())), about_bytes(largest_configuration_bytes)));

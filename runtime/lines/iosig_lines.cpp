@@ -1,7 +1,8 @@
 // iosig-lines PID LINES: prints which code of a running process comes from lines of source code (code_table.h).
+// iosig-lines --places FILE ADDRESSES: prints the lines of addresses (places.h).
 //
-// libiosig-preload.so runs it for `iosig trace --source` when it meets code that it does not know, because a program
-// cannot read its own debug information without its memory, time and failures becoming the program's. LINES are
+// libiosig-preload.so runs the former for `iosig trace --source` when it meets code that it does not know, because a
+// program cannot read its own debug information without its memory, time and failures becoming the program's. LINES are
 // separated by commas. Line tables come from elfutils' libdw, also from separate debug files of this machine.
 //
 //     int put(int n) { return write(1, "x", n); }   // util.h:10, inlined into
@@ -36,6 +37,8 @@
 #include "iosig/base/text.h"
 #include "iosig/trace/source_lines.h"
 #include "lines/code_table.h"
+#include "lines/debug_files.h"
+#include "lines/places.h"
 
 namespace iosig::lines {
 namespace {
@@ -314,45 +317,6 @@ bool has_line_tables(Elf& elf) {
   return false;
 }
 
-/// Returns a descriptor of a file that has this build id; -1: it has not, or none of the wanted names.
-int open_debug_file(const std::string& path, std::span<const unsigned char> build_id) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  Elf* const elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, nullptr);
-  const void* own = nullptr;
-  const ssize_t length = elf == nullptr ? -1 : dwelf_elf_gnu_build_id(elf, &own);
-  const bool is_it =
-      length == static_cast<ssize_t>(build_id.size()) && std::memcmp(own, build_id.data(), build_id.size()) == 0;
-  const bool is_wanted = is_it && names_wanted_file(*elf);
-  elf_end(elf);
-  if (is_wanted) return fd;
-  ::close(fd);
-  return -1;
-}
-
-/// Finds a module's separate debug file, as dwfl_standard_find_debuginfo() does, but asks no server on the network.
-int find_debug_file(Dwfl_Module* module, void** /*user*/, const char* /*name*/, Dwarf_Addr /*base*/, const char* file,
-                    const char* link, GElf_Word /*checksum*/, char** found) {
-  const unsigned char* id = nullptr;
-  GElf_Addr at = 0;
-  const int length = dwfl_module_build_id(module, &id, &at);
-  if (length < 2) return -1;
-  const std::span build_id(id, static_cast<std::size_t>(length));
-  std::vector<std::string> paths = {
-      fmt::format("/usr/lib/debug/.build-id/{:02x}/{:02x}.debug", id[0], fmt::join(build_id.subspan(1), ""))};
-  if (file != nullptr && link != nullptr) {
-    const std::string directory = std::filesystem::path(file).parent_path().string();
-    for (const std::string& each : {directory, directory + "/.debug", "/usr/lib/debug" + directory})
-      paths.push_back(fmt::format("{}/{}", each, link));
-  }
-  for (const std::string& path : paths)
-    if (const int fd = open_debug_file(path, build_id); fd >= 0) {
-      *found = ::strdup(path.c_str());
-      return fd;
-    }
-  return -1;
-}
-
 /// The process whose modules are searched: its directory in /proc, and the path of its program.
 struct Target {
   std::string proc, program;
@@ -404,6 +368,7 @@ int print_table(const std::string& pid, std::string_view texts) {
   std::array<char, 4096> program{};
   const std::string link = "/proc/" + pid + "/exe";
   const ssize_t length = ::readlink(link.c_str(), program.data(), program.size() - 1);
+  is_debug_file_wanted = names_wanted_file;
   target = {"/proc/" + pid, std::string(program.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0)))};
 
   Dwfl_Callbacks callbacks{};
@@ -439,8 +404,12 @@ int main(int count, char** words) {
   sigset_t none;  // the library blocks all signals around it
   sigemptyset(&none);
   (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (count == 4 && std::string_view(words[1]) == "--places") return iosig::lines::print_places(words[2], words[3]);
   if (count != 3) {
-    std::fputs("usage: iosig-lines PID LINES (started by libiosig-preload.so; see iosig trace --source)\n", stderr);
+    std::fputs(
+        "usage: iosig-lines PID LINES (started by libiosig-preload.so; see iosig trace --source)\n"
+        "       iosig-lines --places FILE ADDRESSES (started by iosig infer --pragmas)\n",
+        stderr);
     return 2;
   }
   return iosig::lines::print_table(words[1], words[2]);

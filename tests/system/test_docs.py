@@ -24,6 +24,7 @@ TRANSCRIPTS = [
     "docs/cli/advise.md",
     "docs/cli/choose.md",
     "docs/cli/generate.md",
+    "docs/cli/infer.md",
     "docs/cli/pattern.md",
     "docs/cli/query.md",
     "docs/cli/reliability.md",

@@ -124,6 +124,7 @@ void Trace::add_process(const Part& part) {
   process.pid = part.header.pid;
   process.parent_pid = part.header.parent_pid;
   for (const auto& [id, path] : part.names) process.names.emplace(id, path);
+  OpenPlaceReader places(process.open_places);
   for (const auto& [key, value] : part.facts) {
     if (key == "program")
       process.program = value;
@@ -137,6 +138,10 @@ void Trace::add_process(const Part& part) {
       add_selected_code(process, value);
     else if (key == "no-lines")
       process.has_no_lines = true;
+    else if (key == "object")
+      places.add_object(value);
+    else if (key == "opened")
+      places.add_place(value);
     else if (key == "replaced")
       process.replaced_code.insert(value);
     else

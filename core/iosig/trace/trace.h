@@ -18,6 +18,7 @@
 #include "iosig/trace/calls.h"
 #include "iosig/trace/clock_differences.h"
 #include "iosig/trace/counters.h"
+#include "iosig/trace/open_places.h"
 #include "iosig/trace/part.h"
 
 namespace iosig::trace {
@@ -42,6 +43,7 @@ struct Process {
   std::vector<SelectedCode> selected_code;
   std::set<std::string> replaced_code;  ///< libraries that were replaced on disk before `--source` searched them
   bool has_no_lines = false;            ///< the program has no line information, which `--source` needed
+  OpenPlaces open_places;               ///< of programs that have line tables
   std::unordered_map<std::uint32_t, std::string> names;  ///< paths by id
 };
 

@@ -14,6 +14,7 @@
 #include "preload/prefetch/reads.h"
 #include "preload/trace/mappings.h"
 #include "preload/trace/mpi_files.h"
+#include "preload/trace/open_places.h"
 #include "preload/trace/requests.h"
 #include "preload/trace/streams.h"
 #include "preload/trace/subjects.h"
@@ -46,6 +47,7 @@ auto open_traced(int directory, const char* path, int flags, const Make& make, c
     slot->fd = fd;
   }
   recording.end(fd < 0 ? -failure : fd);
+  if (fd >= 0) trace::note_open_place(id);
   errno = failure;
   return result;
 }

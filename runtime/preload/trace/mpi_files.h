@@ -4,6 +4,7 @@
 #pragma once
 
 #include "preload/hooks/libc_types.h"
+#include "preload/trace/open_places.h"
 #include "preload/trace/subjects.h"
 
 namespace iosig::preload::trace {
@@ -65,6 +66,7 @@ template <Call call, class Make>
     recording.cancel();
   }
   recording.end(-std::int64_t{class_of(failure)});
+  if (failure == 0) note_open_place(id);
   return failure;
 }
 

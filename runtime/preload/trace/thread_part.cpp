@@ -54,6 +54,7 @@ constexpr std::uint64_t id_span = 1u << 31;  ///< ids of calls that are packed t
 struct PartMemory {
   NameCache names;
   ChainCache chains;
+  PlaceCache places;
   std::array<char, PATH_MAX> path;  ///< of the part's file
   PackMemory pack;
   std::array<Slot, max_slots> whole;  ///< the slots that are packed, if some are not
@@ -430,6 +431,7 @@ bool is_first_to_say(std::string_view what) {
 
 NameCache& names_of(ThreadPart& part) { return memory_of(part).names; }
 ChainCache& chains_of(ThreadPart& part) { return memory_of(part).chains; }
+PlaceCache& places_of(ThreadPart& part) { return memory_of(part).places; }
 
 void* map_emptied_at_fork(std::size_t bytes) {
   void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

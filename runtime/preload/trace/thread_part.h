@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "iosig/trace/part_layout.h"
+#include "preload/trace/open_places.h"
 #include "preload/trace/recorder.h"
 #include "preload/trace/sources.h"
 
@@ -27,6 +28,7 @@ struct NameCache {
 };
 [[nodiscard]] NameCache& names_of(ThreadPart& part);
 [[nodiscard]] ChainCache& chains_of(ThreadPart& part);
+[[nodiscard]] PlaceCache& places_of(ThreadPart& part);
 
 /// Memory that is empty in a child made by fork(); null: there is none.
 [[nodiscard]] void* map_emptied_at_fork(std::size_t bytes);

@@ -1,0 +1,211 @@
+#include "preload/trace/open_places.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstring>
+#include <span>
+
+#include "host/run_isolated.h"
+#include "iosig/base/signals.h"
+#include "preload/files/raw_calls.h"
+#include "preload/trace/names.h"
+#include "preload/trace/thread_part.h"
+
+// _dl_find_object(3) takes no lock: a signal handler may open files. Without it, nothing is noted.
+#if __GLIBC_PREREQ(2, 35)
+#define HAS_OBJECT_SEARCH 1
+#endif
+
+namespace iosig::preload::trace {
+namespace {
+
+constexpr int max_callers = 64;
+constexpr std::uint32_t max_walks = 4096;         ///< of a thread: who opens more files has shown where
+constexpr std::uint32_t max_paths_of_place = 64;  ///< likewise
+/// Stack that the unwinder needs, with reserve: a signal handler may run on a small one.
+constexpr std::uintptr_t caller_walk_bytes = 6144;
+
+extern "C" const char __ehdr_start __attribute__((visibility("hidden")));  // where this library is loaded
+
+// ---------------------------------------------------------------------------------- does the program have line tables?
+
+bool read_whole(long fd, void* bytes, std::size_t count, std::uint64_t offset) {
+  return ::syscall(SYS_pread64, fd, bytes, count, offset) == static_cast<long>(count);
+}
+
+/// Whether an ELF file of this machine's class has a section .debug_line.
+bool has_line_table(long fd) {
+  ElfW(Ehdr) head{};
+  ElfW(Shdr) names{}, section{};
+  if (!read_whole(fd, &head, sizeof head, 0) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+      head.e_shentsize != sizeof section || head.e_shstrndx >= head.e_shnum ||
+      !read_whole(fd, &names, sizeof names, head.e_shoff + head.e_shstrndx * sizeof names))
+    return false;
+  constexpr std::string_view wanted(".debug_line\0", 12);
+  for (std::size_t n = head.e_shnum; n-- > 0;) {  // they are at the end
+    std::array<char, wanted.size()> name{};
+    if (!read_whole(fd, &section, sizeof section, head.e_shoff + n * sizeof section) || section.sh_type == SHT_NOBITS ||
+        (section.sh_flags & SHF_ALLOC) != 0)
+      continue;
+    if (read_whole(fd, name.data(), name.size(), names.sh_offset + section.sh_name) &&
+        std::string_view(name.data(), name.size()) == wanted)
+      return true;
+  }
+  return false;
+}
+
+bool has_program_line_table() {
+  enum Known : std::uint8_t { unasked, no, yes };
+  static std::atomic<Known> known{unasked};
+  if (const Known before = known.load(std::memory_order_relaxed); before != unasked) return before == yes;
+  const long fd = sys_open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  const bool has_table = fd >= 0 && has_line_table(fd);
+  if (fd >= 0) sys_close(fd);
+  known.store(has_table ? yes : no, std::memory_order_relaxed);
+  return has_table;
+}
+
+#if HAS_OBJECT_SEARCH
+
+// ------------------------------------------------------------------------------------------------------ walk the stack
+
+bool is_of_system(const char* library) {
+  return std::ranges::any_of(std::array{"/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"}, [&](const char* directory) {
+    return std::strncmp(library, directory, std::strlen(directory)) == 0;
+  });
+}
+
+_Unwind_Reason_Code note_caller(_Unwind_Context* context, void* argument) {
+  auto& walk = *static_cast<OpenWalk*>(argument);
+  const std::uintptr_t address = _Unwind_GetIP(context);
+  if (address == 0 || ++walk.walked > max_callers || walk.count == walk.addresses.size()) return _URC_END_OF_STACK;
+  dl_find_object object{};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  if (::_dl_find_object(reinterpret_cast<void*>(address - 1), &object) != 0) return _URC_NO_REASON;
+  if (object.dlfo_map_start == &__ehdr_start || is_of_system(object.dlfo_link_map->l_name)) return _URC_NO_REASON;
+  walk.hash = (walk.hash ^ address) * 0x100000001b3;  // FNV-1a
+  walk.addresses[walk.count++] = address;
+  return _URC_NO_REASON;
+}
+
+/// Whether a signal handler's own stack has no room for a walk.
+bool is_on_small_signal_stack() {
+  stack_t other{};
+  return ::sigaltstack(nullptr, &other) == 0 && (other.ss_flags & SS_ONSTACK) != 0 &&
+         reinterpret_cast<std::uintptr_t>(&other) - reinterpret_cast<std::uintptr_t>(other.ss_sp) < caller_walk_bytes;
+}
+
+// ------------------------------------------------------------------------------------------------------ write the
+// facts
+
+/// Writes a text "key=value", ended by NUL, to memory of the part: the stack may be small.
+class Fact {
+ public:
+  Fact(std::array<char, PlaceCache::fact_bytes>& text, std::string_view key) : text_(text) { put(key); }
+  void put(std::string_view added) {
+    is_whole_ = is_whole_ && added.size() < text_.size() - length_;
+    if (!is_whole_) return;
+    std::ranges::copy(added, text_.data() + length_);
+    length_ += added.size();
+  }
+  void put(std::uint64_t number, unsigned base) {
+    std::array<char, 24> digits;
+    std::size_t first = digits.size();
+    do digits[--first] = "0123456789abcdef"[number % base];
+    while ((number /= base) > 0);
+    put({digits.data() + first, digits.size() - first});
+  }
+  void add_to(ThreadPart& part) {
+    put(std::string_view("\0", 1));
+    if (is_whole_) add_chunk(part, iosig::trace::ChunkKind::process, nullptr, 0, text_.data(), length_);
+  }
+
+ private:
+  std::array<char, PlaceCache::fact_bytes>& text_;
+  std::size_t length_ = 0;
+  bool is_whole_ = true;
+};
+
+/// Where the code around an address is loaded, and from which file. It is written once by each thread.
+void write_object(ThreadPart& part, PlaceCache& cache, std::uintptr_t address) {
+  dl_find_object object{};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  if (::_dl_find_object(reinterpret_cast<void*>(address - 1), &object) != 0) return;
+  const auto begin = reinterpret_cast<std::uintptr_t>(object.dlfo_map_start);
+  if (std::ranges::find(cache.objects, begin) != cache.objects.end()) return;
+  cache.objects[cache.next_object++ % cache.objects.size()] = begin;
+  const char* const name = object.dlfo_link_map->l_name;
+  struct stat status {};
+  if (::syscall(SYS_newfstatat, AT_FDCWD, *name == '\0' ? "/proc/self/exe" : name, &status, 0) != 0) return;
+  Fact fact(cache.text, "object=");
+  fact.put(begin, 16);
+  fact.put("\t");
+  fact.put(reinterpret_cast<std::uintptr_t>(object.dlfo_map_end), 16);
+  fact.put("\t");
+  fact.put(object.dlfo_link_map->l_addr, 16);
+  fact.put("\t");
+  fact.put(static_cast<std::uint64_t>(status.st_size), 10);
+  fact.put("\t");
+  fact.put(static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
+               static_cast<std::uint64_t>(status.st_mtim.tv_nsec),
+           10);
+  fact.put("\t");
+  fact.put(name);
+  fact.add_to(part);
+}
+
+void write_place(ThreadPart& part, PlaceCache& cache, std::uint32_t path) {
+  const OpenWalk& walk = cache.walk;
+  PlaceCache::Place& place = cache.places[walk.hash % cache.places.size()];
+  if (place.hash != walk.hash) place = {.hash = walk.hash, .paths = 0, .last_path = 0};
+  if (place.last_path == path || place.paths >= max_paths_of_place) return;
+  place.last_path = path;
+  ++place.paths;
+  const std::span<const std::uintptr_t> addresses(walk.addresses.data(), walk.count);
+  for (const std::uintptr_t address : addresses) write_object(part, cache, address);
+  Fact fact(cache.text, "opened=");
+  fact.put(path, 10);
+  for (const std::uintptr_t address : addresses) {
+    fact.put("\t");
+    fact.put(address, 16);
+  }
+  fact.add_to(part);
+}
+
+#endif
+
+}  // namespace
+
+#if HAS_OBJECT_SEARCH
+
+[[gnu::noinline]] void note_open_place(std::uint32_t path) {
+  if (path == 0 || path == left_out_path) return;
+  const runtime::ErrnoKept kept;
+  ThreadPart* const part = this_part;
+  if (part->limit == 0 || !has_program_line_table() || is_on_small_signal_stack()) return;
+  const SignalsLater later;
+  PlaceCache& cache = places_of(*part);
+  if (cache.walk.walks >= max_walks) return;
+  cache.walk = {.walks = cache.walk.walks + 1, .walked = 0, .count = 0, .hash = 0xcbf29ce484222325, .addresses = {}};
+  (void)_Unwind_Backtrace(note_caller, &cache.walk);
+  if (cache.walk.count > 0) write_place(*part, cache, path);
+}
+
+#else
+
+void note_open_place(std::uint32_t) {}
+
+#endif
+
+}  // namespace iosig::preload::trace

@@ -1,0 +1,105 @@
+"""`iosig infer --pragmas`: the source lines that open the files, of programs that are compiled with -g."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from conftest import BUILD
+from test_trace_source import built, line_of
+from tracing import Tracing
+
+pytestmark = pytest.mark.skipif(not (BUILD / "libexec/iosig/iosig-lines").exists(), reason="built without libdw")
+
+
+def places(tracing: Tracing) -> dict[str, set[tuple[str, ...]]]:
+    """By name: the lines of each open, with their files' names alone."""
+    return {
+        os.path.basename(each["glob"]): {tuple(map(os.path.basename, lines)) for lines in each["opened_at"]}
+        for each in tracing.iosig.json("infer", tracing.trace)["streams"]
+    }
+
+
+C = """#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+#include "own.h"
+static inline __attribute__((always_inline)) int make(const char* name) {
+  return open(name, O_CREAT | O_WRONLY, 0666);  // IN MAKE
+}
+static void put(int fd) {
+  if (write(fd, "12345678", 8) != 8) _exit(1);
+  close(fd);
+}
+int main(void) {
+  char name[32];
+  for (int n = 0; n < 100; ++n) {
+    snprintf(name, sizeof name, "step%03d", n);
+    put(make(name));  // STEPS
+  }
+  put(make("alone"));  // ALONE
+  put(make_by_library("library"));  // LIBRARY
+  FILE* const stream = fopen("stream", "w");  // STREAM
+  fputs("text", stream);
+  fclose(stream);
+  return 0;
+}
+"""
+LIBRARY = """#include <fcntl.h>
+#include "own.h"
+int make_by_library(const char* name) { return open(name, O_CREAT | O_WRONLY, 0666); }
+"""
+
+
+@pytest.mark.parametrize("optimization", ["-O0", "-O2"])
+def test_each_stream_has_the_lines_that_open_it(tracing: Tracing, optimization: str) -> None:
+    (tracing.directory / "own.h").write_text("int make_by_library(const char* name);\n")
+    built(tracing, "own.c", LIBRARY, "-g", "-shared", "-fPIC")
+    program = built(tracing, "opens.c", C, "-g", optimization, "own.so", "-Wl,-rpath,$ORIGIN")
+    tracing(program)
+
+    def line(text: str) -> str:
+        return f"opens.c:{line_of(C, text)}"
+
+    found = places(tracing)
+    assert found["step[0-9][0-9][0-9]"] == {(line("IN MAKE"), line("STEPS"))}
+    assert found["alone"] == {(line("IN MAKE"), line("ALONE"))}
+    assert found["library"] == {("own.c:3", line("LIBRARY"))}
+    assert found["stream"] == {(line("STREAM"),)}
+    text = tracing.iosig("infer", tracing.trace, "--pragmas").stdout
+    directory = tracing.directory
+    assert f"// opened at {directory}/{line('IN MAKE')}, called at {directory}/{line('ALONE')}\n#pragma sig" in text
+
+
+def test_lines_of_cpp_and_fortran_are_those_of_the_user_not_of_the_language_s_library(tracing: Tracing) -> None:
+    source = '#include <fstream>\nint main() {\n  std::ofstream out;\n  out.open("data");\n  out << "text";\n}\n'
+    tracing(built(tracing, "stream.cpp", source, "-g", "-O2", compiler="g++"))
+    assert places(tracing)["data"] == {("stream.cpp:4",)}
+    if shutil.which("gfortran") is None:
+        pytest.skip("there is no gfortran")
+    source = 'program p\n  open(unit=11, file="fortran", access="stream")\n  write(11) 1\n  close(11)\nend program\n'
+    tracing(built(tracing, "unit.f90", source, "-g", compiler="gfortran"))
+    assert places(tracing)["fortran"] == {("unit.f90:2", "unit.f90:5")}  # main() is on the last line
+
+
+def test_a_program_that_was_built_again_has_no_lines(tracing: Tracing) -> None:
+    (tracing.directory / "own.h").write_text("int make_by_library(const char* name);\n")
+    built(tracing, "own.c", LIBRARY, "-g", "-shared", "-fPIC")
+    program = built(tracing, "opens.c", C, "-g", "own.so", "-Wl,-rpath,$ORIGIN")
+    tracing(program)
+    built(tracing, "opens.c", "\n" + C, "-g", "own.so", "-Wl,-rpath,$ORIGIN")
+    done = tracing.iosig("infer", tracing.trace, "--pragmas")
+    assert f"'{program}' is not the file that ran" in done.stderr
+    assert "opens.c" not in done.stdout and "own.c:3\n" in done.stdout  # the library is the same
+
+
+def test_without_line_tables_nothing_is_noted(tracing: Tracing) -> None:
+    (tracing.directory / "own.h").write_text("int make_by_library(const char* name);\n")
+    built(tracing, "own.c", LIBRARY, "-shared", "-fPIC")
+    program = built(tracing, "opens.c", C, "own.so", "-Wl,-rpath,$ORIGIN")
+    tracing(program)
+    assert set().union(*places(tracing).values()) == set()
+    assert "programs compiled with -g tell" in tracing.iosig("infer", tracing.trace, "--pragmas").stdout
+    assert not any(b"opened=" in part.read_bytes() for part in tracing.trace.glob("*.part"))
