@@ -170,7 +170,7 @@ std::string pragmas_text(const std::vector<InferredStream>& streams, const Infer
     }
     if (!stream.link_refusal.empty()) text += fmt::format("// no link in its place: {}\n", stream.link_refusal);
     for (const OpenLine& line : lines_of(stream, gathered.lines))
-      text += fmt::format("// opened at {}\n", printable(fmt::format("{}", fmt::join(line, ", called at "))));
+      text += fmt::format("// opened at {}\n", printable(open_line_text(line)));
     const std::string signature = stream.signature_text(options.least_confidence);
     text += signature.empty() ? "// no pragma: no word is sure enough\n" : fmt::format("#pragma sig {}\n", signature);
   }

@@ -18,6 +18,7 @@
 #include "iosig/config/storage_file.h"
 #include "iosig/observe/condition.h"
 #include "iosig/trace/notes.h"
+#include "open_lines.h"
 #include "picture_file.h"
 #include "query_answers.h"
 #include "query_options.h"
@@ -245,6 +246,21 @@ Result<void> set_windows(const std::vector<Trace>& traces, Query& query) {
   return {};
 }
 
+/// Where the files of the traces are opened: of a file that is opened at several places, all.
+observe::Sources sources_of(const std::vector<Trace>& traces, const Console& console) {
+  OpenLines lines;
+  for (const Trace& each : traces) add_open_lines(each, lines, console);
+  if (lines.empty())
+    console.note("the traces do not say where files are opened: programs compiled with -g tell (docs/cli/infer.md)");
+  observe::Sources sources;
+  for (const auto& [path, places] : lines) {
+    std::vector<std::string> texts;
+    for (const OpenLine& place : places) texts.push_back(open_line_text(place));
+    sources.emplace(path, fmt::format("{}", fmt::join(texts, "; ")));
+  }
+  return sources;
+}
+
 int run_query(const QueryArguments& arguments, const Question& question, Console& console) {
   const bool is_touched = is(question, "touched");
   bool is_by_file = true;
@@ -291,6 +307,11 @@ int run_query(const QueryArguments& arguments, const Question& question, Console
   }
   const auto traces = opened_traces(calls.traces, console);
   if (!traces) return console.fail(traces.error());
+  observe::Sources sources;
+  if (std::ranges::find(query->by, Key::source) != query->by.end()) {
+    sources = sources_of(*traces, console);
+    query->sources = &sources;
+  }
   if (needs_windows) {
     if (auto set = set_windows(*traces, *query); !set) return console.fail(set.error());
     columns = columns_of(question.name, *query, *statistics);

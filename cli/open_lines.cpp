@@ -83,6 +83,8 @@ std::map<std::string, LineTable> tables_of(const trace::Trace& trace) {
 
 }  // namespace
 
+std::string open_line_text(const OpenLine& line) { return fmt::format("{}", fmt::join(line, ", called at ")); }
+
 void add_open_lines(const trace::Trace& trace, OpenLines& lines, const Console& console) {
   std::map<std::string, LineTable> tables = tables_of(trace);
   if (tables.empty()) return;

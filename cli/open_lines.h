@@ -16,6 +16,9 @@ using OpenLine = std::vector<std::string>;
 /// By path: where the traced programs opened it.
 using OpenLines = std::map<std::string, std::set<OpenLine>>;
 
+/// Returns "FILE:LINE, called at FILE:LINE".
+[[nodiscard]] std::string open_line_text(const OpenLine& line);
+
 /// Adds the places of a trace. Of a program without line tables, or one that was built again since, nothing is added;
 /// a note says so.
 void add_open_lines(const trace::Trace& trace, OpenLines& lines, const Console& console);

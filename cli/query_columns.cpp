@@ -60,6 +60,9 @@ void add_key_columns(Key key, std::vector<AnswerColumn>& columns) {
     case Key::file:
       columns.push_back(text_column("file", "FILE", [](const Row& row) { return std::string(row.file); }));
       break;
+    case Key::source:
+      columns.push_back(text_column("opened_at", "OPENED AT", [](const Row& row) { return std::string(row.source); }));
+      break;
     case Key::node: columns.push_back(text_column("host", "HOST", host)); break;
     case Key::process:
     case Key::thread:

@@ -1,14 +1,14 @@
-"""`iosig infer --pragmas`: the source lines that open the files, of programs that are compiled with -g."""
+"""`iosig infer --pragmas`, `iosig query --by source`: the source lines that open the files, of programs that are compiled with -g."""
 
 from __future__ import annotations
 
-import os
 import shutil
+from pathlib import Path
 
 import pytest
+from test_trace_source import built, line_of
 
 from conftest import BUILD
-from test_trace_source import built, line_of
 from tracing import Tracing
 
 pytestmark = pytest.mark.skipif(not (BUILD / "libexec/iosig/iosig-lines").exists(), reason="built without libdw")
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not (BUILD / "libexec/iosig/iosig-lines").exists
 def places(tracing: Tracing) -> dict[str, set[tuple[str, ...]]]:
     """By name: the lines of each open, with their files' names alone."""
     return {
-        os.path.basename(each["glob"]): {tuple(map(os.path.basename, lines)) for lines in each["opened_at"]}
+        Path(each["glob"]).name: {tuple(Path(line).name for line in lines) for lines in each["opened_at"]}
         for each in tracing.iosig.json("infer", tracing.trace)["streams"]
     }
 
@@ -103,3 +103,24 @@ def test_without_line_tables_nothing_is_noted(tracing: Tracing) -> None:
     assert set().union(*places(tracing).values()) == set()
     assert "programs compiled with -g tell" in tracing.iosig("infer", tracing.trace, "--pragmas").stdout
     assert not any(b"opened=" in part.read_bytes() for part in tracing.trace.glob("*.part"))
+
+
+def test_calls_are_counted_by_the_line_that_opened_their_file(tracing: Tracing) -> None:
+    (tracing.directory / "own.h").write_text("int make_by_library(const char* name);\n")
+    built(tracing, "own.c", LIBRARY, "-g", "-shared", "-fPIC")
+    tracing(built(tracing, "opens.c", C, "-g", "own.so", "-Wl,-rpath,$ORIGIN"))
+    asked = ("query", "calls", tracing.trace, "--by", "source", "--layer", "posix", "--call", "write")
+    rows = tracing.iosig.json(*asked)["rows"]
+    make, steps, alone, library, stream = (
+        f"{tracing.directory}/opens.c:{line_of(C, text)}"
+        for text in ("IN MAKE", "STEPS", "ALONE", "LIBRARY", "// STREAM")
+    )
+    assert {row["opened_at"]: (row["calls"], row["written_bytes"]) for row in rows} == {
+        f"{make}, called at {steps}": (100, 800),
+        f"{make}, called at {alone}": (1, 8),
+        f"{tracing.directory}/own.c:3, called at {library}": (1, 8),
+        stream: (1, 4),
+    }
+    tracing("true")
+    done = tracing.iosig(*asked[:2], tracing.trace, "--by", "source", check=None)
+    assert "the traces do not say where files are opened" in done.stderr

@@ -242,7 +242,8 @@ class SumsRun {
   bool set_file(trace::Access& access, std::uint32_t file, std::uint32_t path) {
     access.file = file;
     access.path = {};
-    if (!rows_.has(Key::file) && query_.filter.files.empty() && !query_.has_order) return true;
+    if (!rows_.has(Key::file) && !rows_.has(Key::source) && query_.filter.files.empty() && !query_.has_order)
+      return true;
     if (path == 0 && file != 0) {
       const auto* const paths = paths_of_process();
       if (paths == nullptr) return false;

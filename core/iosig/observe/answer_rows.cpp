@@ -18,6 +18,7 @@ SortKey sort_key(const Row& row, const std::vector<Key>& by) {
       case Key::call: add(static_cast<std::int64_t>(row.layer), trace::name_of(row.call)); break;
       case Key::rank: add(row.rank.value_or(INT64_MAX)); break;
       case Key::file: add(0, row.file); break;
+      case Key::source: add(0, row.source); break;
       case Key::node: add(0, row.process->host); break;
       case Key::thread:
       case Key::process:
@@ -41,6 +42,14 @@ bool AnswerRows::mixes_layers() const {
   return !query_.filter.layer && !has(Key::layer) && !has(Key::call) && query_.filter.calls.size() != 1;
 }
 
+std::string_view AnswerRows::source_of(std::string_view path) {
+  if (query_.sources == nullptr || path.empty()) return {};
+  const auto [known, is_new] = source_of_path_.try_emplace(path.data());
+  if (is_new)
+    if (const auto found = query_.sources->find(path); found != query_.sources->end()) known->second = found->second;
+  return known->second;
+}
+
 KeyNumbers AnswerRows::numbers_of(const trace::Access& access) {
   KeyNumbers numbers{};
   const auto set = [&](Key key, auto number) {
@@ -50,6 +59,10 @@ KeyNumbers AnswerRows::numbers_of(const trace::Access& access) {
   set(Key::call, [&] { return static_cast<std::uint64_t>(access.call); });
   set(Key::rank, [&] { return access.process->rank ? static_cast<std::uint64_t>(*access.process->rank) + 1 : 0; });
   set(Key::file, [&] { return access.path.empty() ? 0 : files_.of(access.path); });
+  set(Key::source, [&] {
+    const std::string_view source = source_of(access.path);
+    return source.empty() ? 0 : sources_.of(source);
+  });
   set(Key::node, [&] { return nodes_.of(access.process->host); });
   set(Key::process, [&] { return reinterpret_cast<std::uintptr_t>(access.process); });
   if (has(Key::thread)) {
@@ -78,6 +91,7 @@ Result<std::uint32_t> AnswerRows::row_of(const KeyNumbers& numbers, const trace:
                      .rank = access.process->rank,
                      .tid = access.tid,
                      .file = access.path,
+                     .source = has(Key::source) ? source_of(access.path) : std::string_view(),
                      .window_ns = static_cast<std::int64_t>(numbers[window_place]) * query_.window_ns});
   }
   latest_row_numbers_ = numbers;

@@ -48,9 +48,13 @@ class AnswerRows {
   std::vector<Row> sorted() &&;
 
  private:
+  /// Of Query::sources; empty: not known.
+  [[nodiscard]] std::string_view source_of(std::string_view path);
+
   const Query& query_;
   std::array<bool, std::size(key_names)> has_key_{};
-  TextNumbers files_, nodes_;
+  TextNumbers files_, nodes_, sources_;
+  std::unordered_map<const char*, std::string_view> source_of_path_;  ///< paths stay where they are
   std::unordered_map<KeyNumbers, std::uint64_t, HashKeys> groups_;
   std::unordered_map<KeyNumbers, std::uint32_t, HashKeys> numbers_;
   KeyNumbers latest_group_numbers_{}, latest_row_numbers_{};

@@ -33,9 +33,12 @@
 namespace iosig::observe {
 
 /// A property that all calls of a row share.
-enum class Key : std::uint8_t { layer, call, rank, file, node, process, thread, window };
-inline constexpr std::string_view key_names[] = {"layer", "call",    "rank",   "file",
-                                                 "node",  "process", "thread", "window"};
+enum class Key : std::uint8_t { layer, call, rank, file, node, process, thread, window, source };
+inline constexpr std::string_view key_names[] = {"layer",   "call",   "rank",   "file",  "node",
+                                                 "process", "thread", "window", "source"};
+
+/// The place in the source that opens a file, by the file's path.
+using Sources = std::map<std::string, std::string, std::less<>>;
 
 /// The number that a call adds to Row::values.
 enum class Value : std::uint8_t {
@@ -78,6 +81,8 @@ struct Query {
   std::uint64_t coarse_from = UINT64_MAX;
   /// Row::devices is wanted; must outlive the answer. Calls of unknown power count as calls, and have no time.
   const DevicePowers* powers = nullptr;
+  /// For Key::source; must outlive the answer. Null: no place is known.
+  const Sources* sources = nullptr;
   std::size_t list = 0;  ///< the number of calls in Answer::list, those with the greatest values; needs a value
 };
 
@@ -107,8 +112,9 @@ struct Row {
   const trace::Process* process = nullptr;  ///< also of node and rank: any process with it
   std::optional<std::int64_t> rank = {};
   std::int32_t tid = 0;
-  std::string_view file = {};  ///< empty: none, or not known
-  std::int64_t window_ns = 0;  ///< its start
+  std::string_view file = {};    ///< empty: none, or not known
+  std::string_view source = {};  ///< of Query::sources; empty: not known
+  std::int64_t window_ns = 0;    ///< its start
 
   std::uint64_t calls = 0, failed = 0;
   std::uint64_t unfinished = 0;                     ///< have no end: in flight when the trace ended, or never returned

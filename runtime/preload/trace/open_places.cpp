@@ -31,8 +31,7 @@ namespace iosig::preload::trace {
 namespace {
 
 constexpr int max_callers = 64;
-constexpr std::uint32_t max_walks = 4096;         ///< of a thread: who opens more files has shown where
-constexpr std::uint32_t max_paths_of_place = 64;  ///< likewise
+constexpr std::uint32_t max_walks = 4096;  ///< of a thread: who opens more files has shown where
 /// Stack that the unwinder needs, with reserve: a signal handler may run on a small one.
 constexpr std::uintptr_t caller_walk_bytes = 6144;
 
@@ -167,11 +166,10 @@ void write_object(ThreadPart& part, PlaceCache& cache, std::uintptr_t address) {
 
 void write_place(ThreadPart& part, PlaceCache& cache, std::uint32_t path) {
   const OpenWalk& walk = cache.walk;
-  PlaceCache::Place& place = cache.places[walk.hash % cache.places.size()];
-  if (place.hash != walk.hash) place = {.hash = walk.hash, .paths = 0, .last_path = 0};
-  if (place.last_path == path || place.paths >= max_paths_of_place) return;
-  place.last_path = path;
-  ++place.paths;
+  const std::uint64_t mixed = (walk.hash ^ path) * 0x9e3779b97f4a7c15;
+  std::uint64_t& noted = cache.noted[(mixed >> 32) % cache.noted.size()];
+  if (noted == mixed) return;
+  noted = mixed;
   const std::span<const std::uintptr_t> addresses(walk.addresses.data(), walk.count);
   for (const std::uintptr_t address : addresses) write_object(part, cache, address);
   Fact fact(cache.text, "opened=");

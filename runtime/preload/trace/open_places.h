@@ -23,12 +23,8 @@ struct OpenWalk {
 /// What a thread remembers of the places that it has written. In its part's memory, zero at first.
 struct PlaceCache {
   static constexpr std::size_t fact_bytes = 4400;
-  struct Place {
-    std::uint64_t hash;   ///< OpenWalk's
-    std::uint32_t paths;  ///< opened there and written
-    std::uint32_t last_path;
-  };
-  std::array<Place, 64> places;
+  std::array<std::uint64_t, 512>
+      noted;  ///< places and paths that were written: OpenWalk::hash and the path's id, mixed
   std::array<std::uintptr_t, 32> objects;  ///< programs and libraries that were written, by where they are loaded
   std::uint32_t next_object;
   OpenWalk walk;

@@ -1,5 +1,5 @@
-/* A template with records: step S is record S of `time`, one number, and of `grid`, 6 rows of 3 columns, which the ranks
-   share by rows, with ghost cells around. `mesh` has no records. Reading checks each element.
+/* A template with records: step S is record S of `time`, one number, and of `grid`, 6 rows of 3 columns, which the
+   ranks share by rows, with ghost cells around. `mesh` has no records. Reading checks each element.
 
      records write|read FILE FIRST LAST */
 #include <mpi.h>
