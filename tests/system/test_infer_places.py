@@ -1,4 +1,4 @@
-"""`iosig infer --pragmas`, `iosig query --by source`: the source lines that open the files, of programs that are compiled with -g."""
+"""The source lines that open files, of programs compiled with -g: `iosig infer --pragmas`, `iosig query --by source`."""
 
 from __future__ import annotations
 
