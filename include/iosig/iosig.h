@@ -19,7 +19,9 @@ extern "C" {
 
 /* The three hints announce that the program is about to open `path` with a stream that has the signature `signature`
  * (docs/formats/signature.md). If that open would create the file, a hint may put a symbolic link at `path` that leads
- * to a file in the user's directory on the best mount point.
+ * to a file in the user's directory on the best mount point. Under `iosig run --prefetch`, `pattern(FILE)` and
+ * `order(FILE)` of the signature say how the file will be read through descriptors that are opened later, also of an
+ * open that only reads; a relative FILE starts at the working directory.
  *
  * dirfd: AT_FDCWD, or the directory that a relative `path` starts from, as in openat(2).
  * flags: the flags of open(2); for creat(2), O_CREAT | O_WRONLY | O_TRUNC.

@@ -5,7 +5,8 @@
 '/mnt/nvram'
 
 The functions here are the native core's. Bad texts and files raise ValueError with the core's message (file, line,
-column, what was expected); what the system refuses raises OSError. Patterns of accesses are in `iosig.patterns`.
+column, what was expected); what the system refuses raises OSError. Patterns of accesses are in `iosig.patterns`; what
+a program knows of its coming reads, in `iosig.reads`.
 """
 
 try:

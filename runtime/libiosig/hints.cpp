@@ -1,6 +1,8 @@
 // The hints of the C interface (include/iosig/iosig.h): decide from the open's mode whether it may be redirected at
 // all.
 //
+// Any open may have a signature that says how the file will be read.
+//
 // The link leads to a file that does not exist yet. Only an open that creates the file and follows symbolic links works
 // through such a link. All other opens are never redirected.
 
@@ -11,6 +13,7 @@
 #include "iosig/iosig.h"
 #include "libiosig/decision.h"
 
+using iosig::runtime::announce_reads;
 using iosig::runtime::decline;
 using iosig::runtime::Outcome;
 using iosig::runtime::redirect;
@@ -18,6 +21,7 @@ using iosig::runtime::redirect;
 namespace {
 
 void hint(int dirfd, const char* path, const char* signature, bool creates) {
+  announce_reads(dirfd, path, signature);
   if (creates)
     redirect(dirfd, path, signature);
   else

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <random>
 
 #include "iosig/analyze/detect.h"
@@ -198,6 +199,50 @@ TEST_CASE("predictors: of several remembered streams the one that a thread reads
   // No step leads from a rank's last block back to the next one's header.
   const BlockTransitions model = transitions_of(known, 4096);
   for (const BlockTransition& each : model.transitions) CHECK(each.to > each.from);
+}
+
+TEST_CASE(
+    "predictors: in a declared order, parts of a record are reads of it, and records of other threads are left out") {
+  KnownReads known;
+  std::vector<std::int64_t> order(200);
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::shuffle(order, std::mt19937(3));
+  for (const std::int64_t n : order) known.reads.push_back({1000 * n, 1000});
+  const auto shared = std::make_shared<const KnownReads>(known);
+
+  const auto parts = records_predictor(shared);  // a header of 8 bytes, then the rest
+  for (std::size_t n = 0; n + 1 < known.reads.size(); ++n)
+    for (const FileRead part : {FileRead{known.reads[n].offset, 8}, {known.reads[n].offset + 8, 992}}) {
+      CHECK(parts->observe(part));
+      CHECK(parts->expected(1) == known.reads[n + 1]);
+    }
+
+  const auto every_third = records_predictor(shared);  // of three threads
+  for (std::size_t n = 2; n + 1 < known.reads.size(); n += 3) {
+    CHECK(every_third->observe(known.reads[n]));
+    CHECK(every_third->expected(1) == known.reads[n + 1]);
+    CHECK(every_third->confidence() > 0.9);
+  }
+
+  const auto elsewhere = records_predictor(shared);
+  CHECK(elsewhere->expected(200) == known.reads[199]);
+  CHECK_FALSE(elsewhere->expected(201));
+  CHECK_FALSE(elsewhere->observe({200'000, 10}));  // behind the last record
+  CHECK_FALSE(elsewhere->expected(1));
+  CHECK_FALSE(elsewhere->observe({known.reads[150].offset + 990, 10}));  // far off, but in the order again
+  CHECK(elsewhere->expected(1) == known.reads[151]);
+  CHECK_FALSE(elsewhere->observe({known.reads[100].offset + 990, 11}));  // beyond the end of the record
+  CHECK_FALSE(elsewhere->expected(1));
+}
+
+TEST_CASE("predictors: an order that the program does not follow is expected no more") {
+  KnownReads known;
+  for (std::int64_t n = 0; n < 1000; ++n) known.reads.push_back({1000 * n, 1000});
+  const auto predictor = records_predictor(std::make_shared<const KnownReads>(known));
+  std::mt19937 random(4);
+  for (int n = 0; n < 40; ++n) (void)predictor->observe({1000 * static_cast<std::int64_t>(random() % 1000), 1000});
+  CHECK(predictor->confidence() < 0.5);
+  CHECK_FALSE(predictor->expected(1));
 }
 
 TEST_CASE("predictors: the reads of a pattern are remembered, and what is no pattern of reads is refused") {

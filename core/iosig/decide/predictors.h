@@ -57,6 +57,10 @@ struct PaperPredictorOptions {
 /// expects nothing beyond the end of a stream.
 [[nodiscard]] std::unique_ptr<ReadPredictor> remembered_predictor(std::shared_ptr<const KnownReads> known);
 
+/// Expects records in the order that the application gave. Unlike `remembered`, a read of a part of a record is one of
+/// the record, and a thread may leave out records that others read.
+[[nodiscard]] std::unique_ptr<ReadPredictor> records_predictor(std::shared_ptr<const KnownReads> known);
+
 /// Returns the reads of a pattern with the columns logical and length; with the column id, too, a stream ends where the
 /// id changes. Fails with `bad_input` if it lacks one of the first two, has more than max_known_reads, or a negative
 /// number.

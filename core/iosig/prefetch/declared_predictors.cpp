@@ -69,7 +69,7 @@ Result<std::unique_ptr<ReadPredictor>> DeclaredPredictors::make(const DeclaredRe
                                                                 const std::string& path) {
   const auto content = content_of(declared);
   if (!content) return pass_on(content.error());
-  if (const auto* const known = std::get_if<KnownReads>(content->get())) return remembered_predictor({*content, known});
+  if (const auto* const known = std::get_if<KnownReads>(content->get())) return records_predictor({*content, known});
   const auto& model = std::get<ReadModel>(**content);
   const FileReads* const file = model.files.size() == 1 ? model.files.data() : find_file(model, path);
   if (file == nullptr)

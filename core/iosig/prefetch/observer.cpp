@@ -41,6 +41,7 @@ bool may_be_in_handler() {
 
 void Observer::start(const Settings& settings) {
   settings_ = &settings;
+  begins_at_first_read_ = settings.begins_at_first_read;
   state_ = State::wanted;
 }
 
@@ -70,7 +71,7 @@ Observer::Reading Observer::begin_observed(Slot& slot, int fd, std::int64_t offs
     for (std::uint32_t known = used_slots_.load(std::memory_order_relaxed);
          known < number && !used_slots_.compare_exchange_weak(known, number, std::memory_order_relaxed);) {
     }
-    if (!settings_->begins_at_first_read) return {};
+    if (!begins_at_first_read_.load(std::memory_order_relaxed)) return {};
   }
   const std::uint32_t unchecked = slot.unchecked.load(std::memory_order_relaxed);
   if (kind != Slot::Kind::observed || unchecked == 0) {
@@ -167,7 +168,7 @@ bool Observer::look_at(Slot& slot, int fd) {
         .file = file,
         .offset = static_cast<std::int64_t>(status.st_ino),
         .length = static_cast<std::int64_t>(status.st_dev)},
-       settings_->begins_at_first_read);
+       begins_at_first_read_.load(std::memory_order_relaxed));
   return true;
 }
 
@@ -184,7 +185,8 @@ void Observer::forget(Slot& slot) {
 void Observer::push(const ReadEvent& event, bool wakes) {
   const std::uint64_t waiting = queue_.push(event);
   const State state = state_.load(std::memory_order_relaxed);
-  if (state == State::wanted && (waiting >= 6 || settings_->begins_at_first_read)) start_planner();
+  if (state == State::wanted && (waiting >= 6 || begins_at_first_read_.load(std::memory_order_relaxed)))
+    start_planner();
   if (state != State::running || (!wakes && waiting != 0 && waiting < wake_at_.load(std::memory_order_relaxed))) return;
   std::atomic_thread_fence(std::memory_order_seq_cst);  // the planner looks at the queue after it says that it sleeps
   if (sleeping_.load(std::memory_order_relaxed) != 0) wake();

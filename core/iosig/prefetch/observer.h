@@ -102,6 +102,9 @@ class Observer {
       slots_[static_cast<unsigned>(fd)].position.store(position, std::memory_order_relaxed);
   }
 
+  /// From now on as Settings::begins_at_first_read: predictors may know the reads of files that are opened later.
+  void begin_at_first_read() { begins_at_first_read_.store(true, std::memory_order_relaxed); }
+
   /// Called in a child made by fork(): it has no planner, and gets one when it needs it. Memory of its parent's is
   /// left.
   void reinit_after_fork();
@@ -135,6 +138,7 @@ class Observer {
   std::atomic<std::uint32_t> last_file_{0}, start_attempts_{0}, used_slots_{0};
   std::atomic<std::uint32_t> sleeping_{0};  ///< a futex: 1 while the planner sleeps
   std::atomic<std::uint64_t> wake_at_{0};   ///< number of waiting events at which it wants to be woken
+  std::atomic<bool> begins_at_first_read_{false};
   std::atomic<bool> stops_{false}, reported_{false};
   std::array<char, 16384> report_{};
   std::atomic<std::size_t> report_bytes_{0};

@@ -45,6 +45,7 @@ class Planner {
   static constexpr std::uint64_t max_waiting = ReadQueue::capacity / 4;
   static constexpr std::int64_t slow_ns = 20'000;
   static constexpr std::size_t max_streams = 512, reads_before_stream = 3;
+  static constexpr std::uint32_t reads_of_refused = 1024;
 
   struct File {
     int fd;
@@ -85,7 +86,7 @@ class Planner {
   void take(const ReadEvent& event) {
     switch (event.kind) {
       case ReadEvent::Kind::opened:
-        if (observer_.settings_->begins_at_first_read) wake_at_ = 1;
+        if (observer_.begins_at_first_read_) wake_at_ = 1;
         files_.emplace(event.file, File{.fd = event.fd,
                                         .device = static_cast<std::uint64_t>(event.length),
                                         .inode = static_cast<std::uint64_t>(event.offset)});
@@ -102,12 +103,15 @@ class Planner {
     const Key key = key_of(event.file, event.thread);
     Entry& entry = streams_[key];
     if (!entry.stream) {
-      if (entry.first.size() < reads_before_stream && !observer_.settings_->begins_at_first_read) {
+      if (entry.first.size() < reads_before_stream && !observer_.begins_at_first_read_) {
         entry.first.push_back(event);
         if (event.took_before_ns > slow_ns) wake_at_ = 1;
         return;
       }
-      if (!make_stream(file->second, entry)) return;
+      if (!make_stream(file->second, entry)) {
+        if (file->second.is_refused) skip(event, reads_of_refused);
+        return;
+      }
     }
     const bool is_newest = observer_.queue_.size() == 0;
     entry.stream->observe(event, is_newest);
@@ -119,10 +123,15 @@ class Planner {
     Observer::Slot& slot = observer_.slots_[static_cast<unsigned>(event.fd)];
     if (slot.file.load(std::memory_order_relaxed) != event.file) return;
     slot.is_left_alone.store(entry.stream->is_left_alone(), std::memory_order_relaxed);
-    if (const std::uint32_t skip = entry.stream->reads_to_skip(); skip > 0) {
-      slot.unchecked.store(0, std::memory_order_relaxed);
-      slot.skip.store(skip, std::memory_order_relaxed);
-    }
+    if (const std::uint32_t reads = entry.stream->reads_to_skip(); reads > 0) skip(event, reads);
+  }
+
+  /// Lets the next `reads` of the descriptor pass unobserved.
+  void skip(const ReadEvent& event, std::uint32_t reads) {
+    Observer::Slot& slot = observer_.slots_[static_cast<unsigned>(event.fd)];
+    if (slot.file.load(std::memory_order_relaxed) != event.file) return;
+    slot.unchecked.store(0, std::memory_order_relaxed);
+    slot.skip.store(reads, std::memory_order_relaxed);
   }
 
   bool make_stream(File& file, Entry& entry) {

@@ -63,10 +63,15 @@ void Stream::observe(const ReadEvent& event, bool is_newest) {
   counts_.read_bytes += static_cast<std::uint64_t>(read.length);
   ++observed_;
   take_times(event);
-  if (last_end_ >= 0) sequential_.add(read.offset == last_end_);
+  const bool is_rest =
+      matched_ && *matched_ != read && is_within(read, *matched_);  // of a record that is read in parts
+  if (last_end_ >= 0 && !is_rest) sequential_.add(read.offset == last_end_);
   last_end_ = read.offset + read.length;
   last_length_ = read.length;
-  match(read, event.start_ns);
+  if (is_rest)
+    was_expected_ = true;
+  else
+    match(read, event.start_ns);
   right_in_row_ = next_ && *next_ == read ? right_in_row_ + 1 : 0;
   if (!predictor_->observe(read)) {
     drop_all();
@@ -80,6 +85,7 @@ void Stream::observe(const ReadEvent& event, bool is_newest) {
 
 void Stream::match(const FileRead& read, std::int64_t start_ns) {
   was_expected_ = false;
+  matched_.reset();
   constexpr std::size_t farthest = 8;
   const auto end = ahead_.begin() + static_cast<std::ptrdiff_t>(std::min(ahead_.size(), farthest));
   const auto found = std::find_if(ahead_.begin(), end, [&](const Ahead& each) { return is_within(read, each.read); });
@@ -88,6 +94,7 @@ void Stream::match(const FileRead& read, std::int64_t start_ns) {
     return;
   }
   was_expected_ = true;
+  matched_ = found->read;
   ++streak_;
   for (auto passed = ahead_.begin(); passed != found; ++passed) drop(*passed);
   bool is_late = false;

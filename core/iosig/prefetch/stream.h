@@ -112,9 +112,10 @@ class Stream {
   double think_ns_ = 0;        ///< between the program's reads, without their waiting; 0: unknown
   double latency_ns_ = 0;      ///< of requests; 0: unknown
   RecentShare sequential_;
-  RecentShare quick_;             ///< of the reads that were not prefetched
-  RecentShare cached_;            ///< of the requests: the data were in memory
-  std::optional<FileRead> next_;  ///< the read that is expected now
+  RecentShare quick_;                ///< of the reads that were not prefetched
+  RecentShare cached_;               ///< of the requests: the data were in memory
+  std::optional<FileRead> next_;     ///< the read that is expected now
+  std::optional<FileRead> matched_;  ///< the expected read that the last one was, or was a part of
   std::uint32_t right_in_row_ = 0, streak_ = 0, extra_depth_ = 0, useful_in_row_ = 0, observed_ = 0,
                 skipped_rounds_ = 0;
   std::int64_t file_size_ = 0;

@@ -46,7 +46,7 @@ function(make_calls table made)
   set(passing "")
   set(entries "")
   set(recording "")
-  set(exports "")
+  set(exports "    iosig_expect_reads;\n") # prefetch/announced.h: no stand-in, but what hints and Python call
   set(options "")
   set(seen "")
   set(row_number 0)

@@ -26,6 +26,7 @@
 #include "preload/engine/engine_fds.h"
 #include "preload/files/process_files.h"
 #include "preload/hooks/real.h"
+#include "preload/prefetch/announced.h"
 #include "preload/prefetch/reads.h"
 #include "preload/trace/recorder.h"
 
@@ -58,8 +59,13 @@ __attribute__((constructor(102))) void load() {
         runtime::say(read.error().message + "; prefetching without this model");
     }
     iosig::prefetch::PredictorSources sources{.model = std::move(model)};
-    if (runtime::has_declared_reads()) sources.declared = runtime::declared_reads_of;
-    settings->begins_at_first_read = !sources.model.files.empty() || sources.declared;
+    const bool has_rules = runtime::has_declared_reads();
+    settings->begins_at_first_read = !sources.model.files.empty() || has_rules;
+    if (settings->begins_at_first_read || name != "none")
+      sources.declared = [](const std::string& path) {
+        auto announced = announced_reads_of(path);
+        return announced ? announced : runtime::declared_reads_of(path);
+      };
     auto make = iosig::prefetch::predictor_maker(name, std::move(sources));
     if (!make) {
       runtime::say(make.error().message);
