@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -171,8 +172,14 @@ Result<void> write(const MadePlan& made, const PlanArguments& options, const Con
   const auto say = [&](const std::string& file, const std::string& what) {
     console.note(fmt::format("{} '{}': {}", options.dry_run ? "would write" : "wrote", printable(file), what));
   };
-  if (!options.map.empty())
+  if (!options.map.empty()) {
+    if (made.current && ::access(options.map.c_str(), F_OK) != 0 && errno == ENOENT)
+      return fail(ErrorKind::system,
+                  "'{}': there is no such region map to go on with; make it from the current plan first: iosig plan "
+                  "--show {} --map {}",
+                  printable(options.map), printable(options.current), printable(options.map));
     if (auto possible = write_map(made, options.map, true); !possible) return possible;
+  }
   if (!options.output.empty()) {
     const std::string text = plan_text(plan);
     if (!options.dry_run)

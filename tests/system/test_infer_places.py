@@ -1,4 +1,4 @@
-"""The source lines that open files, of programs compiled with -g: `iosig infer --pragmas`, `iosig query --by source`."""
+"""The lines that open files, of programs compiled with -g: `iosig infer --pragmas`, `iosig query --by source`."""
 
 from __future__ import annotations
 
