@@ -73,6 +73,7 @@ Result<void> add_prefetch_settings(const PrefetchOptions& options, std::vector<S
                                     {"IOSIG_PREFETCH_BYTES", &plain->memory},
                                     {"IOSIG_PREFETCH_REPORT", &plain->report}})
     if (!value->empty()) settings.push_back({name, *value});
+  if (!plain->report.empty()) settings.push_back({"IOSIG_PREFETCH_COMMAND", std::to_string(::getpid())});
   return {};
 }
 

@@ -17,6 +17,7 @@
 #include "iosig/base/files.h"
 #include "iosig/decide/predictors.h"
 #include "iosig/prefetch/observer.h"
+#include "iosig/prefetch/report.h"
 #include "iosig/prefetch/stream.h"
 #include "support/directories.h"
 
@@ -367,4 +368,54 @@ TEST_CASE("stream: sequential, random and cached streams are left alone, each wi
   CHECK(why([](std::int64_t n) { return (n * n * 7919 % 2003) * page; }, 2'000'000).starts_with("no pattern"));
   CHECK(why([](std::int64_t n) { return n * 3 * page; }, 1'000).starts_with("its reads are quick"));
   CHECK(why([](std::int64_t n) { return n * 3 * page; }, 2'000'000).empty());
+}
+
+TEST_CASE("stream: too little memory, and reads larger than the limit, are reasons, and end when the limit does") {
+  const TestFile data(8 << 20);
+  struct stat status {};
+  const Fd fd(::open(data.path.c_str(), O_RDONLY | O_CLOEXEC));
+  REQUIRE(::fstat(fd.get(), &status) == 0);
+  const auto file = OwnFile::open(fd.get(), status.st_dev, status.st_ino);
+  REQUIRE(file != nullptr);
+  Requests requests;
+  Budget budget;
+  Stream stream(file, std::make_unique<EvenPredictor>(), requests, budget);
+  std::int64_t n = 0;
+  const auto reads_with_limit = [&](std::int64_t bytes) {
+    budget.total_bytes = bytes;
+    for (int count = 0; count < 20; ++count, ++n)
+      stream.observe(read_event(n * 8 * page, 2 * page, 1'000'000'000 + n * 3'000'000));
+    return std::string(stream.why_left_alone());
+  };
+  CHECK(reads_with_limit(0) == "less than 32 MiB of memory is free");
+  CHECK(budget.is_wanted);  // the planner asks again
+  CHECK(reads_with_limit(2 * page - 1) == "a read is larger than what may be prefetched");
+  CHECK_FALSE(stream.was_prefetched());
+  CHECK(reads_with_limit(64 << 20).empty());
+  CHECK(stream.was_prefetched());
+  CHECK(reads_with_limit(0) == "less than 32 MiB of memory is free");
+  CHECK(budget.used_bytes == 0);
+}
+
+TEST_CASE("report: files of few reads are counted, the others have lines") {
+  const auto file = [](const char* path, std::uint64_t reads, std::uint64_t bytes, const char* note = "") {
+    return FileSummary{.path = path, .counts = {.reads = reads, .read_bytes = bytes}, .note = note};
+  };
+  Report quiet;
+  quiet.add(file("/lib/a", 31, 1000));
+  quiet.add(file("", 2, 10));  // it was never opened
+  CHECK_FALSE(quiet.is_of_note());
+  CHECK(
+      quiet.text() ==
+      "prefetch: 0 open files prefetched, 2 left alone; useful 0.0 MB, late 0.0, wasted 0.0, in memory before 0.0, of "
+      "0.0 MB in 33 reads\nprefetch: 2 other files of few reads\n");
+  Report full = quiet;
+  full.add(file("/lib/a", 1, 0));  // the same again: 32 reads
+  full.add(file("/large", 1, 1 << 20));
+  full.add(file("/noted", 1, 1, "as declared"));
+  CHECK(full.is_of_note());
+  const std::string text = full.text();
+  for (const char* line :
+       {"\nprefetch: /large: ", "\nprefetch: /lib/a: ", "; as declared\n", "\nprefetch: 1 other file of"})
+    CHECK(text.find(line) != std::string::npos);
 }

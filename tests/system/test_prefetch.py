@@ -337,3 +337,48 @@ def test_a_program_announces_the_order_of_its_reads(iosig: Iosig, tmp_path: Path
         assert iosig("run", "--prefetch", "--prefetch-report", report, "--", *words).stdout == "100 True\n"
         line = next(each for each in report.read_text().splitlines() if f"{data}: " in each)
         assert "left alone" not in line and "useful 0.0 MB, late 0.0," not in line
+
+
+STRIDED = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+print(sum(len(os.pread(fd, 4096, n * 65536)) for n in range(100)))
+"""
+
+
+@needs_library
+def test_processes_of_a_script_that_read_next_to_nothing_have_no_report(iosig: Iosig, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(bytes(6_600_000))
+    script = f"cat {__file__} > /dev/null; {sys.executable} -c '{STRIDED}' {data}; ls {tmp_path} > /dev/null"
+    report = tmp_path / "report"
+    ran = iosig("run", "--prefetch", "--prefetch-report", report, "--", "sh", "-c", f"{script}; true")
+    assert ran.stdout == "409600\n"
+    told = report.read_text()
+    assert f"{data}: " in told and "other files of few reads" in told
+    # That of Python, and that of the shell, which is the command.
+    assert told.count("left alone; useful") + told.count("nothing was prefetched") == 2, told
+
+
+@needs_library
+@pytest.mark.skipif(not os.access("/sys/fs/cgroup/memory/cgroup.procs", os.W_OK), reason="no memory control group to use")
+def test_little_memory_in_a_control_group_is_the_reason(iosig: Iosig, tmp_path: Path) -> None:
+    data, report = tmp_path / "data", tmp_path / "report"
+    data.write_bytes(bytes(6_600_000))
+    own = Path("/proc/self/cgroup").read_text().split(":memory:")[1].splitlines()[0]
+    group = Path(f"/sys/fs/cgroup/memory{own}/iosig-test-{os.getpid()}")
+    group.mkdir()
+    try:
+        (group / "memory.limit_in_bytes").write_text(str(28 << 20))
+        inner = f"echo $$ > {group}/cgroup.procs; exec {sys.executable} -c '{STRIDED}' {data}"
+        with data.open("rb") as file:
+            os.sync()
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        ran = iosig("run", "--prefetch", "--prefetch-report", report, "--", "sh", "-c", inner)
+        assert ran.stdout == "409600\n"
+        line = next(each for each in report.read_text().splitlines() if f"{data}: " in each)
+        assert "useful 0.0 MB, late 0.0, wasted 0.0" in line
+        # Of a quick disk the reads may be the reason.
+        assert "left alone, less than 32 MiB of memory is free" in line or "its reads are quick" in line
+    finally:
+        group.rmdir()

@@ -114,6 +114,9 @@ class Observer {
   /// Returns what all files together had when report() was called.
   [[nodiscard]] const Counts& reported_counts() const { return reported_counts_; }
 
+  /// Returns whether the report has a line of any file.
+  [[nodiscard]] bool is_report_of_note() const { return is_report_of_note_; }
+
   /// Ends the planner and its threads. For tests, and for daemons that end.
   void stop();
 
@@ -143,6 +146,7 @@ class Observer {
   std::array<char, 16384> report_{};
   std::atomic<std::size_t> report_bytes_{0};
   Counts reported_counts_;
+  bool is_report_of_note_ = false;
   ReadQueue queue_;
   std::array<Slot, max_fds> slots_{};
 };

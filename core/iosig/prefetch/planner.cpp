@@ -155,6 +155,7 @@ class Planner {
       file.why = "there is no predictor";
       return false;
     }
+    if (memory_asked_ns_ == 0) ask_memory(clock_ns());
     entry.stream = std::make_unique<Stream>(file.own, std::move(made.predictor), requests_, budget_);
     ++alive_;
     for (const ReadEvent& event : entry.first) entry.stream->observe(event, false);
@@ -212,19 +213,24 @@ class Planner {
     std::copy_n(text.begin(), bytes, observer_.report_.begin());
     observer_.report_bytes_ = bytes;
     observer_.reported_counts_ = now.total();
+    observer_.is_report_of_note_ = now.is_of_note();
     observer_.reported_ = true;
+  }
+
+  void ask_memory(std::int64_t now) {
+    constexpr std::int64_t least_room = 32 << 20;
+    memory_asked_ns_ = now;
+    budget_.is_wanted = false;
+    const auto room = memory_room_bytes();
+    const auto most = room ? static_cast<std::int64_t>(std::min<std::uint64_t>(*room, INT64_MAX)) : INT64_MAX;
+    budget_.total_bytes = most < least_room ? 0 : std::min(observer_.settings_->max_bytes, most / 8);
   }
 
   /// Does the periodic work: limits the budget to the free memory, and finds files whose close was not seen.
   void tick() {
-    constexpr std::int64_t memory_ns = 100'000'000, closed_ns = 1'000'000'000, least_room = 32 << 20;
+    constexpr std::int64_t memory_ns = 100'000'000, closed_ns = 1'000'000'000;
     const std::int64_t now = clock_ns();
-    if (budget_.used_bytes > 0 && now - memory_asked_ns_ > memory_ns) {
-      memory_asked_ns_ = now;
-      const auto room = memory_room_bytes();
-      const auto most = room ? static_cast<std::int64_t>(std::min<std::uint64_t>(*room, INT64_MAX)) : INT64_MAX;
-      budget_.total_bytes = most < least_room ? 0 : std::min(observer_.settings_->max_bytes, most / 8);
-    }
+    if (budget_.is_wanted && now - memory_asked_ns_ > memory_ns) ask_memory(now);
     if (now - closed_asked_ns_ < closed_ns) return;
     closed_asked_ns_ = now;
     std::vector<std::uint32_t> gone;

@@ -18,12 +18,21 @@ std::string amounts(const Counts& counts) {
                      mb(counts.read_bytes), counts.reads);
 }
 
+bool is_file_of_note(const FileSummary& file) {
+  constexpr std::uint64_t many_reads = 32, many_bytes = 1 << 20;
+  return file.was_prefetched || !file.note.empty() || file.counts.reads >= many_reads ||
+         file.counts.read_bytes >= many_bytes;
+}
+
 }  // namespace
 
 void Report::add(const FileSummary& file) {
   total_ += file.counts;
   ++(file.was_prefetched ? prefetched_ : left_alone_);
-  if (file.path.empty()) return;  // it was read too rarely to be opened
+  if (file.path.empty()) {  // it was read too rarely to be opened
+    ++unnamed_;
+    return;
+  }
   const auto known = std::ranges::find(files_, file.path, &FileSummary::path);
   if (known != files_.end()) {
     known->counts += file.counts;
@@ -32,27 +41,33 @@ void Report::add(const FileSummary& file) {
     known->note = file.note;
     return;
   }
-  if (files_.size() < max_files) {
-    files_.push_back(file);
-    return;
-  }
+  files_.push_back(file);
+  if (files_.size() <= max_kept) return;
   const auto least =
       std::ranges::min_element(files_, {}, [](const FileSummary& each) { return each.counts.read_bytes; });
-  if (least->counts.read_bytes < file.counts.read_bytes) *least = file;
+  files_.erase(least);
+  ++unnamed_;
 }
 
+bool Report::is_of_note() const { return std::ranges::any_of(files_, is_file_of_note); }
+
 std::string Report::text() const {
+  std::vector<FileSummary> shown;
+  std::ranges::copy_if(files_, std::back_inserter(shown), is_file_of_note);
+  std::ranges::sort(shown, std::ranges::greater(), [](const FileSummary& each) { return each.counts.read_bytes; });
+  if (shown.size() > max_lines) shown.resize(max_lines);
   std::string text =
       fmt::format("prefetch: {} open files prefetched, {} left alone; {}\n", prefetched_, left_alone_, amounts(total_));
-  std::vector<FileSummary> sorted = files_;
-  std::ranges::sort(sorted, std::ranges::greater(), [](const FileSummary& each) { return each.counts.read_bytes; });
-  for (const FileSummary& file : sorted) {
+  for (const FileSummary& file : shown) {
     fmt::format_to(std::back_inserter(text), "prefetch: {}: {}", printable(file.path), amounts(file.counts));
     if (!file.why_left_alone.empty())
       text += (file.was_prefetched ? "; in the end left alone, " : "; left alone, ") + file.why_left_alone;
     if (!file.note.empty()) text += "; " + file.note;
     text += '\n';
   }
+  if (const std::size_t others = files_.size() - shown.size() + unnamed_; others > 0)
+    fmt::format_to(std::back_inserter(text), "prefetch: {} other{} of few reads\n", others,
+                   others == 1 ? " file" : " files");
   return text;
 }
 

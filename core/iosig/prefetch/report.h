@@ -13,24 +13,28 @@ namespace iosig::prefetch {
 struct FileSummary {
   std::string path;
   Counts counts;
-  std::string why_left_alone;
+  std::string why_left_alone = {};
   bool was_prefetched = false;
   std::string note = {};  ///< what the user should know of how it was predicted; may be empty
 };
 
 class Report {
  public:
-  /// Adds an open file. Of one path there is one line, and the files with the most bytes get lines.
+  /// Adds an open file. Of one path there is one line. Files that were prefetched or read more than a few times get
+  /// lines, those with the most bytes.
   void add(const FileSummary& file);
-  /// Returns lines that end with newlines: the total, then each file, those with the most bytes first.
+  /// Returns lines that end with newlines: the total with the number of files without a line, then each file, those
+  /// with the most bytes first.
   [[nodiscard]] std::string text() const;
+  /// Whether a file has a line.
+  [[nodiscard]] bool is_of_note() const;
   [[nodiscard]] const Counts& total() const { return total_; }
 
  private:
-  static constexpr std::size_t max_files = 32;
+  static constexpr std::size_t max_lines = 32, max_kept = 1024;
   std::vector<FileSummary> files_;
   Counts total_;
-  std::size_t prefetched_ = 0, left_alone_ = 0;
+  std::size_t prefetched_ = 0, left_alone_ = 0, unnamed_ = 0;
 };
 
 /// Passes the lines of a report to `say`, without their newlines: terminals and logs take one at a time. Allocates

@@ -157,6 +157,10 @@ void Stream::judge() {
     why_ = "no pattern: its reads cannot be foreseen";
   else
     why_ = {};
+  if (why_.empty()) {
+    budget_.is_wanted = true;
+    if (budget_.total_bytes == 0) why_ = "less than 32 MiB of memory is free";
+  }
   if (!why_.empty() && before.empty()) drop_all();
   if (why_.empty()) skipped_rounds_ = 0;
 }
@@ -182,6 +186,8 @@ void Stream::refill() {
     const std::int64_t end = std::min(next->offset + next->length, file_size_);
     const bool is_covered = !ahead_.empty() && is_within(*next, ahead_.back().read);
     const std::int64_t bytes = is_covered ? 0 : std::max<std::int64_t>(end - next->offset, 0);
+    if (bytes > std::min(budget_.stream_bytes, budget_.total_bytes))
+      why_ = "a read is larger than what may be prefetched";
     if (bytes > 0 && (ahead_bytes_ + bytes > budget_.stream_bytes || budget_.used_bytes + bytes > budget_.total_bytes))
       return;
     for (std::int64_t done = 0; done < bytes; done += max_piece_bytes) {

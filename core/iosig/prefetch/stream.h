@@ -27,8 +27,9 @@ namespace iosig::prefetch {
 /// The limits that all streams share. Bytes are those that were requested and that the program has not read yet.
 struct Budget {
   std::int64_t stream_bytes = 16 << 20;  ///< limit for each stream
-  std::int64_t total_bytes = 64 << 20;   ///< limit for all
+  std::int64_t total_bytes = 64 << 20;   ///< limit for all; 0: there is too little memory
   std::int64_t used_bytes = 0;
+  bool is_wanted = false;          ///< a stream wanted to prefetch since this was set to false
   std::int64_t quick_ns = 10'000;  ///< reads below this time, plus 1 ns a byte, find their data in memory; 0: none does
 };
 

@@ -4,7 +4,10 @@
 //   IOSIG_PREFETCH_MODEL   an absolute path: what earlier runs read; a file that it has is predicted by it
 //   IOSIG_RULES            an absolute path: rules whose signatures may say how files will be read (host/binding.h)
 //   IOSIG_PREFETCH_BYTES   limit of what is requested and not read yet
-//   IOSIG_PREFETCH_REPORT  an absolute path: each process appends what was prefetched; "-": to stderr
+//   IOSIG_PREFETCH_REPORT  an absolute path: each process that read more than a little appends what was prefetched;
+//   "-":
+//                          to stderr
+//   IOSIG_PREFETCH_COMMAND the process number of the command, which always has a report
 //
 // The environment, and so prefetching, goes on to the programs that the process starts.
 #include <fcntl.h>
@@ -39,6 +42,12 @@ namespace {
 
 std::string_view report_file;
 constinit std::atomic<bool> is_reported{false};
+
+/// Whether this process is the one that `iosig run` became.
+bool is_command() {
+  return parse_count<std::uint64_t>(runtime::setting("IOSIG_PREFETCH_COMMAND")) ==
+         static_cast<std::uint64_t>(::getpid());
+}
 
 /// Before the recorder's (103), which overwrites what is used for calls that it records.
 __attribute__((constructor(102))) void load() {
@@ -105,7 +114,10 @@ __attribute__((destructor)) void unload() { say_report(); }
 void say_report() {
   if (!is_on || report_file.empty() || is_reported.exchange(true)) return;
   const runtime::ErrnoKept kept;
-  const std::string_view text = observer.report();
+  std::string_view text = observer.report();
+  // A script starts many processes that read next to nothing: only the command itself always has a report.
+  if (!observer.is_report_of_note() && !is_command()) return;
+  if (text.empty()) text = "prefetch: nothing was prefetched: too few reads\n";
   if (report_file == "-")
     return iosig::prefetch::for_each_line(text, [](std::string_view line) { runtime::say(line); });
   const int file = ::open(report_file.data(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
