@@ -1,12 +1,18 @@
-"""I/O time of a reader over a slow disk: alone, under `iosig run --prefetch`, with a model of an earlier run, and with
-hints written by hand.
+"""Reads over a slow disk: alone, under `iosig run --prefetch`, with a model of an earlier run, with a declared order, and
+as a programmer would write them: with posix_fadvise(POSIX_FADV_WILLNEED), and with io_uring.
 
-The disk is the lab's (2 ms a request, 400 MB/s, 16 at once) under a loop device with ext4; needs root and FUSE.
-Caches are dropped before each run. The reader measures the time in its reads, with the hints that it gives; it computes
-between them. Prints the median of --runs runs, in ms, and for pairs of runs without and with --prefetch the ratio with
-its 95 % interval.
+The disk is the lab's (2 ms a request, 400 MB/s, 16 at once) under a loop device with ext4; needs root, FUSE and liburing.
+Caches are dropped before each run. The reader (bench/prefetch_reader.c) measures the time in its reads, with the hints
+and submissions that it makes; it computes between them. Prints for each case and way the median of --runs runs:
 
-    sudo python3 bench/prefetch.py
+    io_ms     time in reads
+    p99_us    99th percentile of a read
+    cpu_us    processor time for each read, of all threads of the process, without the computing
+    anon_kib  anonymous memory of the process at its end
+    wasted    share of the bytes that were brought into memory and not read (of prefetched bytes; from the report)
+    /alone, /hints  mean ratio of io_ms to that way's in the same round, with its 95 % interval
+
+    sudo python3 bench/prefetch.py [--runs N] [--cases strided:0,random:1]
 """
 
 from __future__ import annotations
@@ -15,46 +21,35 @@ import argparse
 import contextlib
 import os
 import random
+import re
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("IOSIG_BUILD", ROOT / "build"))
-LENGTH, STRIDE, READS, DEPTH = 16 << 10, 256 << 10, 500, 16
+LENGTH, STRIDE, READS = 16 << 10, 256 << 10, 500
+PATTERNS = ("strided", "nested", "phases", "sequential", "random")
+WAYS = ("alone", "prefetch", "remembered", "order", "hints", "uring")
 
 
 def offsets(pattern: str, size: int) -> list[int]:
+    """The places of the reads, LENGTH bytes each."""
+    chance = random.Random(1)
     if pattern == "random":
-        chance = random.Random(1)
         return [chance.randrange(size // 4096) * 4096 for _ in range(READS)]
-    return [
-        n * (LENGTH if pattern == "sequential" else STRIDE)
-        for n in range(READS * (4 if pattern == "sequential" else 1))
-    ]
-
-
-def read(path: str, pattern: str, compute_ms: float, has_hints: bool) -> None:
-    """The reader, in a process of its own: prints its I/O time in seconds."""
-    fd = os.open(path, os.O_RDONLY)
-    places = offsets(pattern, os.fstat(fd).st_size)
-    total_s = 0.0
-    for n, place in enumerate(places):
-        begin = time.perf_counter()
-        if has_hints:
-            for ahead in places[:DEPTH] if n == 0 else places[n + DEPTH - 1 : n + DEPTH]:
-                os.posix_fadvise(fd, ahead, LENGTH, os.POSIX_FADV_WILLNEED)
-        os.pread(fd, LENGTH, place)
-        end = time.perf_counter()
-        total_s += end - begin
-        while time.perf_counter() < end + compute_ms / 1000:
-            pass
-    print(total_s)
+    if pattern == "sequential":
+        return [n * LENGTH for n in range(READS * 4)]
+    if pattern == "nested":  # columns of planes: 10 times 10 times 5
+        return [(25 << 20) * i + (2 << 20) * j + STRIDE * k for i in range(10) for j in range(10) for k in range(5)]
+    if pattern == "phases":  # another stride every 100 reads, none of which goes back
+        strides = (STRIDE, 96 << 10, 160 << 10, 64 << 10, 384 << 10)
+        return [(n // 100) * (50 << 20) + (n % 100) * strides[n // 100] for n in range(READS)]
+    return [n * STRIDE for n in range(READS)]
 
 
 @contextlib.contextmanager
@@ -83,59 +78,105 @@ def slow_file(latency_us: int) -> Iterator[Path]:
             subprocess.run(["umount", disk], check=False)
 
 
-def command(path: Path, pattern: str, compute_ms: float, has_hints: bool = False) -> list[str | Path]:
-    return [sys.executable, __file__, "--read", path, pattern, str(compute_ms), "1" if has_hints else ""]
+@dataclass
+class Case:
+    """Reads of one pattern, and what tells them beforehand."""
+
+    path: Path
+    pattern: str
+    compute_us: int
+    reader: Path
+    places: str
+
+    def __post_init__(self) -> None:
+        self.directory = self.reader.parent
+        self.model = self.directory / f"{self.pattern}.reads"
+        self.rules = self.directory / f"{self.pattern}.toml"
+
+    def command(self, way: str) -> list[str | Path]:
+        return [self.reader, self.path, str(LENGTH), str(self.compute_us), way]
+
+    def learn(self) -> None:
+        """Makes the model of an earlier run, and the declared order."""
+        iosig, trace = BUILD / "bin" / "iosig", self.directory / "trace"
+        words = [iosig, "trace", "-o", trace, "--", *self.command("plain")]
+        subprocess.run(words, input=self.places, text=True, check=True, capture_output=True)
+        words = [iosig, "pattern", "trace", trace, "--files", self.path, "--model", self.model]
+        subprocess.run(words, check=True, capture_output=True)
+        shutil.rmtree(trace)
+        order = self.model.with_suffix(".order")
+        order.write_text("iosig.order/1\n" + "".join(f"{place} {LENGTH}\n" for place in self.places.split()))
+        self.rules.write_text(f'schema = "iosig.rules/1"\n[[rule]]\npath = "{self.path}"\nsig = "order({order})"\n')
+
+    def run(self, way: str) -> dict[str, float]:
+        with self.path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        report = self.directory / "report"
+        report.unlink(missing_ok=True)
+        options = {
+            "prefetch": ["--prefetch"],
+            "remembered": ["--prefetch-model", self.model],
+            "order": ["--prefetch", "--rules", self.rules],
+        }
+        before: list[str | Path] = []
+        if way in options:
+            before = [BUILD / "bin" / "iosig", "run", *options[way], "--prefetch-report", report, "--"]
+        words = [*before, *self.command(way if way in ("hints", "uring") else "plain")]
+        printed = subprocess.run(words, input=self.places, text=True, check=True, capture_output=True).stdout.split()
+        io_s, p99_us, cpu_us, anon_kib = map(float, printed)
+        found = {"io_ms": io_s * 1000, "p99_us": p99_us, "cpu_us": cpu_us, "anon_kib": anon_kib}
+        told = report.read_text() if report.exists() else ""
+        if line := re.search(re.escape(f"{self.path}: ") + r"useful ([\d.]+) MB, late ([\d.]+), wasted ([\d.]+)", told):
+            useful, late, wasted = map(float, line.groups())
+            found["wasted"] = wasted / max(useful + late + wasted, 1e-9)
+        return found
 
 
-def model_of(path: Path, pattern: str) -> Path:
-    """What a run of the reader reads, as `iosig run --prefetch-model` takes it."""
-    iosig, trace, model = BUILD / "bin" / "iosig", path.with_name("trace"), path.with_name(f"{pattern}.reads")
-    subprocess.run([iosig, "trace", "-o", trace, "--", *command(path, pattern, 0)], check=True, capture_output=True)
-    words = ["pattern", "trace", trace, "--files", path, "--model", model]
-    subprocess.run([iosig, *words], check=True, capture_output=True)
-    shutil.rmtree(trace)
-    return model
+def ratio(found: list[float], others: list[float]) -> str:
+    ratios = [one / other for one, other in zip(found, others, strict=True)]
+    half = 1.96 * statistics.stdev(ratios) / len(ratios) ** 0.5 if len(ratios) > 1 else 0.0
+    return f"{statistics.mean(ratios):7.3f} +- {half:.3f}"
 
 
-def io_time_ms(path: Path, pattern: str, compute_ms: float, way: str) -> float:
-    with path.open("rb") as file:
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    options = {"prefetch": ["--prefetch"], "remembered": ["--prefetch-model", path.with_name(f"{pattern}.reads")]}
-    before = [BUILD / "bin" / "iosig", "run", *options[way], "--"] if way in options else []
-    words = [*before, *command(path, pattern, compute_ms, way == "hints")]
-    return float(subprocess.run(words, check=True, capture_output=True, text=True).stdout) * 1000
+def measure(case: Case, runs: int, ways: list[str]) -> None:
+    found: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
+    for _ in range(runs):
+        for way in ways:
+            found[way].append(case.run(way))
+    for way in ways:
+
+        def median(name: str, way: str = way) -> float:
+            return statistics.median(each.get(name, 0.0) for each in found[way])
+
+        times = {each: [run["io_ms"] for run in found[each]] for each in ways}
+        ratios = "".join(f"{ratio(times[way], times[base]):>18}" for base in ("alone", "hints") if base in ways)
+        print(
+            f"{case.pattern:11}{case.compute_us / 1000:3g} ms {way:11}{median('io_ms'):9.1f}{median('p99_us'):9.0f}"
+            f"{median('cpu_us'):8.1f}{median('anon_kib'):9.0f}{median('wasted'):8.1%}{ratios}",
+            flush=True,
+        )
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--runs", type=int, default=5)
     options.add_argument("--latency-us", type=int, default=2000)
+    options.add_argument("--cases", default=",".join(f"{pattern}:{ms}" for pattern in PATTERNS for ms in (0, 1)))
+    options.add_argument("--ways", default=",".join(WAYS))
     given = options.parse_args()
-    with slow_file(given.latency_us) as path:
-        ways = ("none", "prefetch", "remembered", "hints")
-        print(f"{'pattern':12}{'compute':>8}" + "".join(f"{way:>12}" for way in ways) + "   prefetch / none")
-        for pattern, compute_ms in [
-            ("strided", 0),
-            ("strided", 1),
-            ("sequential", 0),
-            ("sequential", 1),
-            ("random", 0),
-            ("random", 1),
-        ]:
-            if compute_ms == 0:
-                model_of(path, pattern)
-            times: dict[str, list[float]] = {way: [] for way in ways}
-            for _ in range(given.runs):
-                for way in ways:
-                    times[way].append(io_time_ms(path, pattern, compute_ms, way))
-            ratios = [with_ / without for with_, without in zip(times["prefetch"], times["none"], strict=True)]
-            half = 1.96 * statistics.stdev(ratios) / len(ratios) ** 0.5 if len(ratios) > 1 else 0.0
-            medians = "".join(f"{statistics.median(times[way]):12.1f}" for way in ways)
-            print(f"{pattern:12}{compute_ms:8}{medians}   {statistics.mean(ratios):.3f} +- {half:.3f}", flush=True)
+    with slow_file(given.latency_us) as path, tempfile.TemporaryDirectory(prefix="iosig-reader") as directory:
+        reader = Path(directory) / "reader"
+        subprocess.run(["cc", "-O2", "-o", reader, ROOT / "bench" / "prefetch_reader.c", "-luring"], check=True)
+        print(
+            f"{'reads':11}{'':6} {'way':11}{'io_ms':>9}{'p99_us':>9}{'cpu_us':>8}{'anon_kib':>9}{'wasted':>8}{'/alone':>18}{'/hints':>18}"
+        )
+        for each in given.cases.split(","):
+            pattern, compute_ms = each.split(":")
+            places = "".join(f"{place}\n" for place in offsets(pattern, path.stat().st_size))
+            case = Case(path, pattern, round(float(compute_ms) * 1000), reader, places)
+            case.learn()
+            measure(case, given.runs, given.ways.split(","))
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--read"]:
-        read(sys.argv[2], sys.argv[3], float(sys.argv[4]), sys.argv[5] == "1")
-    else:
-        main()
+    main()

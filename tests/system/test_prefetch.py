@@ -360,13 +360,16 @@ def test_processes_of_a_script_that_read_next_to_nothing_have_no_report(iosig: I
     assert told.count("left alone; useful") + told.count("nothing was prefetched") == 2, told
 
 
+MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
+
+
 @needs_library
-@pytest.mark.skipif(not os.access("/sys/fs/cgroup/memory/cgroup.procs", os.W_OK), reason="no memory control group to use")
+@pytest.mark.skipif(not os.access(MEMORY_GROUPS / "cgroup.procs", os.W_OK), reason="no memory control group to use")
 def test_little_memory_in_a_control_group_is_the_reason(iosig: Iosig, tmp_path: Path) -> None:
     data, report = tmp_path / "data", tmp_path / "report"
     data.write_bytes(bytes(6_600_000))
     own = Path("/proc/self/cgroup").read_text().split(":memory:")[1].splitlines()[0]
-    group = Path(f"/sys/fs/cgroup/memory{own}/iosig-test-{os.getpid()}")
+    group = Path(f"{MEMORY_GROUPS}{own}/iosig-test-{os.getpid()}")
     group.mkdir()
     try:
         (group / "memory.limit_in_bytes").write_text(str(28 << 20))

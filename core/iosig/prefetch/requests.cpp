@@ -43,6 +43,10 @@ void Requests::add(const std::shared_ptr<Request>& request) {
     changed_.notify_one();
     return;
   }
+  start_worker();
+}
+
+void Requests::start_worker() {
   if (threads_ >= max_threads || threads_ >= static_cast<unsigned>(window_) + 1) return;
   const auto run = [](void* all) -> void* {
     ::prctl(PR_SET_NAME, "iosig-prefetch");
@@ -76,7 +80,12 @@ void Requests::work() {
     lock.lock();
     --running_;
     if (!fetched.failed && !fetched.was_cached) learn(request->length, request->done_ns - request->begun_ns);
-    if (!waiting_.empty() && idle_ > 0) changed_.notify_one();
+    // This thread takes one; there may be room for another.
+    if (waiting_.size() < 2 || running_ + 1 >= static_cast<unsigned>(window_)) continue;
+    if (idle_ > 0)
+      changed_.notify_one();
+    else
+      start_worker();
   }
   --threads_;
   changed_.notify_all();
@@ -90,7 +99,9 @@ void Requests::learn(std::int64_t length, std::int64_t took_ns) {
   // Forgets, because the storage may have become slower; and one quick answer (of a cache below) does not count much.
   if (quickest == 0) quickest = took;
   quickest = took < quickest ? quickest + (took - quickest) / 4 : quickest * 1.02;
-  window_ = std::clamp(took < 2 * quickest ? window_ + 1 / window_ : window_ - 1, 1.0, double{max_threads});
+  is_slow_start_ = is_slow_start_ && took < 1.5 * quickest && window_ < max_threads;
+  const double more = is_slow_start_ ? 1 : 1 / window_;
+  window_ = std::clamp(took < 2 * quickest ? window_ + more : window_ - 1, 1.0, double{max_threads});
 }
 
 void Requests::stop() {

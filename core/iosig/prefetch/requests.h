@@ -3,7 +3,8 @@
 //
 // How many run at once follows the storage, as TCP Vegas follows a network: while requests take no longer than the
 // quickest ones of their size did, one more may run; when they wait behind each other (twice that time), one less. So a
-// read of the program waits behind about one of them, and a storage with many channels has many to do.
+// read of the program waits behind about one of them, and a storage with many channels has many to do. At first, until
+// one takes half as long again, each request that is done allows one more.
 #pragma once
 
 #include <array>
@@ -56,6 +57,8 @@ class Requests {
 
  private:
   void work();
+  /// Starts a thread if one more request may run than there are threads. Called with the lock.
+  void start_worker();
   /// Adapts the window to a request that took so long.
   void learn(std::int64_t length, std::int64_t took_ns);
 
@@ -65,6 +68,7 @@ class Requests {
   unsigned threads_ = 0, idle_ = 0, running_ = 0;
   bool is_stopped_ = false;
   double window_ = 2;
+  bool is_slow_start_ = true;
   std::array<double, 24> quickest_ns_{};  ///< by the length's logarithm; 0: none yet
 };
 
