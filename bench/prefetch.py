@@ -1,7 +1,7 @@
-"""Reads over a slow disk: alone, under `iosig run --prefetch`, with a model of an earlier run, with a declared order, and
-as a programmer would write them: with posix_fadvise(POSIX_FADV_WILLNEED), and with io_uring.
+"""Reads over a slow disk: alone, under `iosig run --prefetch`, with a model of an earlier run, with a declared order,
+and as a programmer would write them: with posix_fadvise(POSIX_FADV_WILLNEED), and with io_uring.
 
-The disk is the lab's (2 ms a request, 400 MB/s, 16 at once) under a loop device with ext4; needs root, FUSE and liburing.
+The disk is the lab's (2 ms a request, 400 MB/s, 16 at once) under a loop device with ext4; needs root, FUSE, liburing.
 Caches are dropped before each run. The reader (bench/prefetch_reader.c) measures the time in its reads, with the hints
 and submissions that it makes; it computes between them. Prints for each case and way the median of --runs runs:
 
@@ -168,7 +168,8 @@ def main() -> None:
         reader = Path(directory) / "reader"
         subprocess.run(["cc", "-O2", "-o", reader, ROOT / "bench" / "prefetch_reader.c", "-luring"], check=True)
         print(
-            f"{'reads':11}{'':6} {'way':11}{'io_ms':>9}{'p99_us':>9}{'cpu_us':>8}{'anon_kib':>9}{'wasted':>8}{'/alone':>18}{'/hints':>18}"
+            f"{'reads':11}{'':6} {'way':11}{'io_ms':>9}{'p99_us':>9}{'cpu_us':>8}{'anon_kib':>9}{'wasted':>8}"
+            f"{'/alone':>18}{'/hints':>18}"
         )
         for each in given.cases.split(","):
             pattern, compute_ms = each.split(":")

@@ -119,7 +119,9 @@ void Stream::match(const FileRead& read, std::int64_t start_ns) {
       is_late = state != Request::State::failed || is_late;
     }
   }
-  if (is_late) {
+  if (is_late && found->distance < depth_in_time()) {
+    useful_in_row_ = 0;  // it was requested as soon as the pattern was known
+  } else if (is_late) {
     extra_depth_ = std::min(extra_depth_ + 1, 16U);
     useful_in_row_ = 0;
   } else if (++useful_in_row_ >= useful_until_shallower && extra_depth_ > 0) {
@@ -165,9 +167,13 @@ void Stream::judge() {
   if (why_.empty()) skipped_rounds_ = 0;
 }
 
-std::size_t Stream::wanted_depth() const {
+std::size_t Stream::depth_in_time() const {
   const double latency = latency_ns_ == 0 ? 1e6 : latency_ns_, think = std::max(think_ns_, 1'000.0);
-  const auto in_time = static_cast<std::size_t>(std::min(std::ceil(latency / think + 0.5), double{max_depth}));
+  return static_cast<std::size_t>(std::min(std::ceil(latency / think + 0.5), double{max_depth}));
+}
+
+std::size_t Stream::wanted_depth() const {
+  const std::size_t in_time = depth_in_time();
   const std::size_t extra = std::min<std::size_t>(extra_depth_, std::max<std::size_t>(1, in_time / 2));
   const std::size_t trusted = (is_known_ ? 16 : 2) + 2 * std::size_t{streak_};
   return std::min({in_time + extra, trusted, max_depth});
@@ -182,7 +188,7 @@ void Stream::refill() {
   while (ahead_.size() < depth) {
     const auto next = predictor_->expected(ahead_.size() + 1);
     if (!next || next->offset < 0 || next->length <= 0 || next->offset > INT64_MAX - next->length) return;
-    Ahead added{*next, {}};
+    Ahead added{*next, ahead_.size() + 1, {}};
     const std::int64_t end = std::min(next->offset + next->length, file_size_);
     const bool is_covered = !ahead_.empty() && is_within(*next, ahead_.back().read);
     const std::int64_t bytes = is_covered ? 0 : std::max<std::int64_t>(end - next->offset, 0);

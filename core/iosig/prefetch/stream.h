@@ -5,9 +5,9 @@
 // data in memory, or no pattern is known. It is looked at again later, and at once when its reads become slow.
 //
 // Depth, just in time: a request must begin its latency before the read, so latency / time between reads + 1/2 requests
-// are kept ahead, rounded up, and while they come late up to half as many more: what is ahead when a phase ends is
-// wasted. Until a pattern has proved itself the depth grows by two with each read that came as expected; of a stream
-// whose reads are known it begins with 16.
+// are kept ahead, rounded up, and while requests that were made so early come late, up to half as many more: what is
+// ahead when a phase ends is wasted. Until a pattern has proved itself the depth grows by two with each read that came
+// as expected; of a stream whose reads are known it begins with 16.
 #pragma once
 
 #include <cstdint>
@@ -86,6 +86,7 @@ class Stream {
   /// An expected read. `pieces` is empty if requests before it cover it.
   struct Ahead {
     FileRead read;
+    std::size_t distance;  ///< how many reads ahead it was requested
     std::deque<std::shared_ptr<Request>> pieces;
   };
   void take_times(const ReadEvent& event);
@@ -94,6 +95,7 @@ class Stream {
   void drop_all();
   void judge();
   void refill();
+  [[nodiscard]] std::size_t depth_in_time() const;
   [[nodiscard]] std::size_t wanted_depth() const;
   [[nodiscard]] bool is_quick(std::int64_t took_ns) const;
 

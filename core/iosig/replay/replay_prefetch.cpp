@@ -18,6 +18,7 @@ prefetch::Settings settings;
 ReplayPrefetch::ReplayPrefetch(PredictorKind kind, ReadsOfFiles coming) : kind_(kind), coming_(std::move(coming)) {
   if (!is_on()) return;
   settings.make_predictor = [this](const std::string& path) { return prefetch::MadePredictor{make(path)}; };
+  settings.begins_at_first_read = needs_reads(kind_);
   observer.start(settings);
 }
 
