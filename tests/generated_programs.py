@@ -69,11 +69,14 @@ def compiled(source: Path, program: Path, level: str, mpi: str, *options: str, c
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """built(TEMPLATE, LEVEL, MPI): the program that is generated from it, built without a warning."""
+    """built(TEMPLATE, LEVEL, MPI): the program that is generated from it, built without a warning.
+
+    It is kept by the template's name and, for a changed one, a further `name`.
+    """
     directory = tmp_path_factory.mktemp("generated")
 
-    def build(template: Path, level: str, mpi: str) -> Path:
-        program = directory / f"{template.name}-{level}-{mpi}"
+    def build(template: Path, level: str, mpi: str, name: str = "") -> Path:
+        program = directory / f"{name}{template.name}-{level}-{mpi}"
         if not program.exists():
             source = program.with_name(f"{program.name}{template.suffix}")
             libraries(level, mpi)
@@ -87,9 +90,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return build
 
 
-def run(program: Path, mpi: str, ranks: int, *words: object, check: bool = True) -> subprocess.CompletedProcess[str]:
+def run(
+    program: Path, mpi: str, ranks: int, *words: object, check: bool = True, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     command = [*LAUNCH[mpi], "-n", str(ranks), str(program), *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | AS_ROOT, timeout=60)
+    variables = os.environ | AS_ROOT | (environment or {})
+    done = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=60)
     assert done.returncode == 0 or not check, done.stderr
     return done
 

@@ -71,6 +71,20 @@ TEST_CASE("directive: a data set names its file, its axes and its array") {
   CHECK(dataset.clauses[5].entries[1].type == "int");
 }
 
+TEST_CASE("directive: axes are shared by blocks, in turn, or by lists") {
+  const Directive decomp =
+      directive_of("decomp d block(z: a, b) cyclic(y: r, n, 4; x: p, q) list(cell: ids[k], n(1, 2))");
+  REQUIRE(decomp.clauses.size() == 3);
+  CHECK(decomp.clauses[1].entries[0].values == std::vector<std::string>{"r", "n", "4"});
+  CHECK(decomp.clauses[1].entries[1].values.size() == 2);
+  CHECK(decomp.clauses[2].entries[0].values == std::vector<std::string>{"ids[k]", "n(1, 2)"});
+  CHECK(mistake_in("decomp d").message.starts_with("'decomp' needs block(...), cyclic(...) or list(...)"));
+  CHECK(mistake_in("decomp d cyclic(z: r)").at == "z: r");
+  CHECK(mistake_in("decomp d cyclic(z: r, n, 2, 3)").at == "z: r, n, 2, 3");
+  CHECK(mistake_in("decomp d list(z: ids)").message.starts_with("expected the indices of this rank's elements"));
+  CHECK(mistake_in("decomp d blok(z: a, b)").suggestion == "block");
+}
+
 TEST_CASE("directive: an output may name its record") {
   const Directive output = directive_of("output ckpt record(step / every) status(failed)");
   REQUIRE(output.clauses.size() == 2);

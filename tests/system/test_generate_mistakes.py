@@ -142,6 +142,47 @@ SEEDED: dict[str, tuple[dict[str, str], str, str]] = {
         "dims",
         "has the unlimited axis 't' already",
     ),
+    "decomp of nothing": (
+        {"decomp": "#pragma sigio decomp blk"},
+        "decomp",
+        "needs block(...), cyclic(...) or list(...)",
+    ),
+    "one axis split twice": (clause("decomp", "4)", "4) cyclic(z: r, 2)"), "decomp", "splits 'z' twice"),
+    "cyclic without ranks": (
+        clause("decomp", "block(z: r * 4, 4)", "cyclic(z: r)"),
+        "decomp",
+        "the number of this rank",
+    ),
+    "cyclic of no ranks": (
+        clause("decomp", "block(z: r * 4, 4)", "cyclic(z: r, 0)"),
+        "decomp",
+        "number of ranks of 'z' is 0",
+    ),
+    "cyclic with a rank too many": (
+        clause("decomp", "block(z: r * 4, 4)", "cyclic(z: 2, 2)"),
+        "decomp",
+        "the number of this rank is 2, of 2; expected 0 to 1",
+    ),
+    "cyclic with the same rank everywhere": (
+        clause("decomp", "block(z: r * 4, 4)", "cyclic(z: 1, 2)"),
+        "decomp",
+        "every rank has the same block",
+    ),
+    "nothing dealt at a time": (
+        clause("decomp", "block(z: r * 4, 4)", "cyclic(z: r, 2, 0)"),
+        "decomp",
+        "number of elements at a time of 'z' is 0",
+    ),
+    "list that is a number": (
+        clause("decomp", "block(z: r * 4, 4)", "list(z: 4, 4)"),
+        "decomp",
+        "is the number 4; expected an array of indices",
+    ),
+    "list longer than the axis": (
+        clause("decomp", "block(z: r * 4, 4)", "list(z: ids, 9)"),
+        "dataset",
+        "reaches element 9 of 'z', which has 8",
+    ),
     "an unlimited axis inside": (
         {**clause("dims", "z(8)", "z(8) t(unlimited)"), **clause("dataset", "z, y", "z, t, y")},
         "dataset",

@@ -29,6 +29,8 @@ enum class ClauseForm {
   hints,       ///< key="value", ...
   attributes,  ///< key=value, ...
   ranges,      ///< z: start, count; ...
+  turns,       ///< z: number, of, size; ... (without a size: 1)
+  lists,       ///< z: indices, count; ...
   value,       ///< of one attribute
 };
 
@@ -47,7 +49,9 @@ constexpr std::array clause_rules = {
     ClauseRule{"file", "hint", ClauseForm::hints, false, "hint(cb_nodes=\"4\")"},
     ClauseRule{"dims", "", ClauseForm::expression, false, "z(NZ) y(NY) x(NX)"},
     ClauseRule{"attr", "", ClauseForm::value, false, "title(\"a checkpoint\") time(double: t)"},
-    ClauseRule{"decomp", "block", ClauseForm::ranges, true, "block(z: c[0]*L, L; y: c[1]*L, L)"},
+    ClauseRule{"decomp", "block", ClauseForm::ranges, false, "block(z: c[0]*L, L; y: c[1]*L, L)"},
+    ClauseRule{"decomp", "cyclic", ClauseForm::turns, false, "cyclic(z: rank, ranks, 4)"},
+    ClauseRule{"decomp", "list", ClauseForm::lists, false, "list(cell: ids, n)"},
     ClauseRule{"dataset", "type", ClauseForm::type, true, "type(double)"},
     ClauseRule{"dataset", "dims", ClauseForm::names, true, "dims(z, y, x)"},
     ClauseRule{"dataset", "data", ClauseForm::expression, true, "data(temp)"},
@@ -284,7 +288,7 @@ class DirectiveReader {
         return true;
       default: break;
     }
-    const char separator = rule.form == ClauseForm::ranges ? ';' : ',';
+    const char separator = numbers_in(rule.form) != nullptr ? ';' : ',';
     for (const Span each : split_span(value, separator)) {
       if (!read_entry(rule, trimmed_span(text_, each), clause)) return false;
       const DirectiveEntry& made = clause.entries.back();
@@ -328,20 +332,38 @@ class DirectiveReader {
     return true;
   }
 
-  /// Reads the expressions after `AXIS:`; ranges have two, widths one.
+  /// How many expressions follow an axis, and what they are; null for forms without axes or with one expression.
+  struct Numbers {
+    ClauseForm form;
+    std::size_t min, max;
+    string_view text, example;
+  };
+  static const Numbers* numbers_in(ClauseForm form) {
+    static constexpr std::array forms = {
+        Numbers{ClauseForm::ranges, 2, 2, "the first index and the number of elements of this rank", "start, count"},
+        Numbers{ClauseForm::turns, 2, 3,
+                "the number of this rank, how many ranks share the axis, and how many elements are dealt at a time",
+                "number, of, size"},
+        Numbers{ClauseForm::lists, 2, 2, "the indices of this rank's elements, and their number", "indices, count"},
+    };
+    const auto* const found = std::ranges::find(forms, form, &Numbers::form);
+    return found == forms.end() ? nullptr : found;
+  }
+
+  /// Reads the expressions after `AXIS:`.
   bool read_numbers(const ClauseRule& rule, Span rest, DirectiveEntry& entry) {
     for (const Span one : split_span(rest, ',')) {
       const Span inner = trimmed_span(text_, one);
       if (part(inner).empty()) return add(entry.at, fmt::format("an expression is missing after '{}:'", entry.key));
       entry.values.emplace_back(part(inner));
     }
-    const std::size_t wanted = rule.form == ClauseForm::ranges ? 2 : 1;
-    if (entry.values.size() == wanted) return true;
-    return add(entry.at, rule.form == ClauseForm::ranges
-                             ? fmt::format("expected the first index and the number of elements of this rank: {0}: "
-                                           "start, count (separate axes by ';')",
-                                           entry.key)
-                             : fmt::format("expected one width after '{}:'", entry.key));
+    const Numbers* const numbers = numbers_in(rule.form);
+    const std::size_t given = entry.values.size();
+    if (numbers == nullptr)
+      return given == 1 || add(entry.at, fmt::format("expected one width after '{}:'", entry.key));
+    if (given >= numbers->min && given <= numbers->max) return true;
+    return add(entry.at,
+               fmt::format("expected {}: {}: {} (separate axes by ';')", numbers->text, entry.key, numbers->example));
   }
 
   /// Reads an attribute's value: a text, a number, or `TYPE: EXPR`.
@@ -402,6 +424,9 @@ class DirectiveReader {
       if (rule.kind == directive.kind && rule.is_required && std::ranges::none_of(directive.clauses, same))
         add(directive.name_at, fmt::format("'{}' needs {}(...), e.g. {}", directive.kind, rule.name, rule.example));
     }
+    if (directive.kind == "decomp" && directive.clauses.empty() && result_.ok())
+      add(directive.name_at,
+          fmt::format("'decomp' needs block(...), cyclic(...) or list(...), e.g. {}", rule_of("block")->example));
     const bool lists = directive.kind == "dims" || directive.kind == "attr";
     if (lists && directive.clauses.empty())
       add(directive.name_at, fmt::format("'{0}' needs at least one entry, e.g. {0} {1} {2}", directive.kind,

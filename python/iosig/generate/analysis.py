@@ -6,6 +6,11 @@ from dataclasses import dataclass
 
 from iosig.generate.model import Dataset
 
+SCATTERED = {
+    "cyclic": "its elements along {} are dealt in turn",
+    "list": "its elements along {} are those of a list; memory is in the order of that",
+}
+
 
 @dataclass(frozen=True)
 class Contiguity:
@@ -24,7 +29,9 @@ def contiguity(dataset: Dataset) -> Contiguity:
     records, all of it is said of one record.
     """
     names = [axis.name for axis in dataset.record_shape]
-    split = [name for name in names if dataset.decomposition is not None and name in dataset.decomposition.ranges]
+    shares = dataset.decomposition.shares if dataset.decomposition is not None else {}
+    split = [name for name in names if name in shares]
+    dealt = [name for name in split if shares[name].kind != "block"]
     padded = [name for name in names if name in dataset.ghost]
     between = [name for name in padded if name != names[0]]
     inner = [name for name in split if name != names[0]]
@@ -35,6 +42,8 @@ def contiguity(dataset: Dataset) -> Contiguity:
         reasons.append("memory is contiguous: no ghost cells lie between the elements")
     if not split:
         reasons.append("one rank writes all of it: it has no decomposition")
+    elif dealt:
+        reasons += [f"a rank has pieces of the file: {SCATTERED[shares[name].kind].format(name)}" for name in dealt]
     elif inner:
         told = ", ".join(split)
         reasons.append(f"a rank has pieces of the file: {told} are shared, not only the slowest axis {names[0]}")
@@ -42,6 +51,6 @@ def contiguity(dataset: Dataset) -> Contiguity:
         reasons.append(f"a rank has one piece of the file: only the slowest axis {names[0]} is shared")
     if dataset.has_records:
         reasons.append(f"one record of {dataset.axes[0].name} is moved at a time")
-    ranks = "one rank" if not split else "interleaved" if inner else "side by side"
-    memory, view = ("strided" if parts else "contiguous" for parts in (between, inner))
+    ranks = "one rank" if not split else "interleaved" if inner or dealt else "side by side"
+    memory, view = ("strided" if parts else "contiguous" for parts in (between, inner or dealt))
     return Contiguity(dataset.name, memory, view, ranks, reasons)

@@ -20,6 +20,11 @@ from iosig.generate.template import Mistake, read_template
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 FINDINGS, BAD_INPUT = 1, 3
+SHARES = {
+    "block": "{1} elements from {0}",
+    "cyclic": "{2} elements at a time, dealt to {1} ranks, of which this is number {0}",
+    "list": "the {1} elements in {0}",
+}
 
 
 def model_text(model: Model) -> str:
@@ -40,7 +45,7 @@ def model_text(model: Model) -> str:
             lines.append(told + (f", ghost cells {ghost}" if ghost else ""))
     for known in model.decompositions.values():
         lines.append(f"decomposition {known.name}")
-        lines += [f"  {axis}: {count} elements from {start}" for axis, (start, count) in known.ranges.items()]
+        lines += [f"  {axis}: {SHARES[share.kind].format(*share.values)}" for axis, share in known.shares.items()]
     for site in model.sites:
         record = f", record {site.record}" if site.record else ""
         lines.append(f"{site.kind} {site.file.name}{record}: line {site.place.line}")

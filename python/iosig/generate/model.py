@@ -12,12 +12,18 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from iosig.generate.template import Clause, Directive, Mistake, Place, Template
+from iosig.generate.template import Clause, Directive, Entry, Mistake, Place, Template
 
 LEVELS = ("mpiio", "pnetcdf", "hdf5")
 RECORD_LEVELS = ("pnetcdf", "hdf5")  # their files say how many records they have
 MAX_INT = 2**31 - 1
 UNLIMITED = "unlimited"
+# What the values of a share are, and the least that they can be.
+SHARE_VALUES = {
+    "block": (("first index", 0), ("number of elements", 0)),
+    "cyclic": (("number of this rank", 0), ("number of ranks", 1), ("number of elements at a time", 1)),
+    "list": (("list", None), ("number of elements", 0)),
+}
 
 
 @dataclass(frozen=True)
@@ -42,12 +48,34 @@ class Attribute:
 
 
 @dataclass(frozen=True)
+class Share:
+    """This rank's elements of an axis.
+
+    block: the first index, and their number. cyclic: the number of this rank, how many ranks share the axis, and how
+    many elements are dealt at a time. list: their indices, and how many these are.
+    """
+
+    kind: str  # block | cyclic | list
+    values: tuple[str, ...]
+
+    @property
+    def depends_on_rank(self) -> bool:
+        """False where each rank certainly has the same elements."""
+        return self.kind == "list" or number(self.values[0]) is None
+
+
+@dataclass(frozen=True)
 class Decomposition:
-    """How ranks share axes: of each one the first index and the number of elements of this rank."""
+    """How ranks share axes."""
 
     name: str
-    ranges: dict[str, tuple[str, str]]
+    shares: dict[str, Share]
     place: Place
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether a rank may have several pieces of an axis."""
+        return any(share.kind != "block" for share in self.shares.values())
 
 
 @dataclass(frozen=True)
@@ -66,6 +94,11 @@ class Dataset:
     @property
     def has_records(self) -> bool:
         return self.axes[0].is_record
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether a rank may have several pieces of an axis."""
+        return self.decomposition is not None and self.decomposition.has_parts
 
     @property
     def record_shape(self) -> list[Axis]:
@@ -133,7 +166,7 @@ def file_document(file: File) -> dict[str, Any]:
                 "type": each.type,
                 "axes": [axis.name for axis in each.axes],
                 "data": each.data,
-                "decomposition": None if split is None else {"name": split.name, "block": split.ranges},
+                "decomposition": None if split is None else {"name": split.name, **shares_document(split)},
                 "ghost": each.ghost,
                 "attributes": attributes(each.attributes),
                 "line": each.place.line,
@@ -142,6 +175,13 @@ def file_document(file: File) -> dict[str, Any]:
     words = {key: asdict(file)[key] for key in ("name", "path", "level", "comm", "access", "hints", "signature")}
     axes = {axis.name: axis.extent for axis in file.axes.values()}
     return words | {"axes": axes, "attributes": attributes(file.attributes), "datasets": datasets}
+
+
+def shares_document(split: Decomposition) -> dict[str, dict[str, tuple[str, ...]]]:
+    def of(kind: str) -> dict[str, tuple[str, ...]]:
+        return {axis: share.values for axis, share in split.shares.items() if share.kind == kind}
+
+    return {kind: of(kind) for kind in SHARE_VALUES}
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -265,20 +305,35 @@ class Builder:
             return self.refuse(
                 directive.place, f"decomp '{known.name}' is declared again; first in line {known.place.line}"
             )
-        ranges = {entry.key: (entry.values[0], entry.values[1]) for entry in directive.clauses["block"].entries}
         axes = {axis for file in self.model.files.values() for axis in file.axes}
-        for axis, (start, count) in ranges.items():
-            if axis not in axes:
-                hint = nearest(axis, axes) or "; declare it with dims before"
-                self.refuse(directive.place, f"decomp '{directive.name}' splits '{axis}', which is no axis{hint}")
-            for what, value, least in (("first index", number(start), 0), ("number of elements", number(count), 0)):
-                if value is not None and value < least:
-                    self.refuse(directive.place, f"the {what} of '{axis}' is {value}; expected at least {least}")
-        if all(number(start) is not None for start, _ in ranges.values()):
+        shares: dict[str, Share] = {}
+        for clause in directive.clauses.values():
+            for entry in clause.entries:
+                self.check_share(directive, clause, entry, axes)
+                if entry.key in shares:
+                    self.refuse(clause.place, f"decomp '{directive.name}' splits '{entry.key}' twice")
+                values = (*entry.values, "1") if clause.name == "cyclic" and len(entry.values) == 2 else entry.values
+                shares[entry.key] = Share(clause.name, tuple(values))
+        if not any(share.depends_on_rank for share in shares.values()):
             text = "every rank has the same block: they overlap; expected a first index that depends on the rank"
             self.refuse(directive.place, f"decomp '{directive.name}': {text}")
-        self.model.decompositions[directive.name] = Decomposition(directive.name, ranges, directive.place)
+        self.model.decompositions[directive.name] = Decomposition(directive.name, shares, directive.place)
         return None
+
+    def check_share(self, directive: Directive, clause: Clause, entry: Entry, axes: set[str]) -> None:
+        axis = entry.key
+        if axis not in axes:
+            hint = nearest(axis, axes) or "; declare it with dims before"
+            self.refuse(directive.place, f"decomp '{directive.name}' splits '{axis}', which is no axis{hint}")
+        values = [number(value) for value in entry.values]
+        for (what, least), value in zip(SHARE_VALUES[clause.name], values, strict=False):
+            if value is not None and least is None:
+                self.refuse(clause.place, f"the {what} of '{axis}' is the number {value}; expected an array of indices")
+            elif value is not None and least is not None and value < least:
+                self.refuse(clause.place, f"the {what} of '{axis}' is {value}; expected at least {least}")
+        if clause.name == "cyclic" and values[0] is not None and values[1] is not None and values[0] >= values[1]:
+            text = f"the number of this rank is {values[0]}, of {values[1]}; expected 0 to {values[1] - 1}"
+            self.refuse(clause.place, f"{text} for '{axis}'")
 
     def add_dataset(self, directive: Directive) -> None:
         file = self.file_of(directive)
@@ -303,7 +358,7 @@ class Builder:
                 return None
         bounded = [axis.name for axis in axes if not axis.is_record]
         split = self.decomposition_of(directive, file, bounded)
-        every = [axis for axis in bounded if split is None or axis in split.ranges]
+        every = [axis for axis in bounded if split is None or axis in split.shares]
         ghost = self.ghost_of(directive.clauses.get("ghost"), bounded, every, name)
         attr = directive.clauses.get("attr")
         attributes = [Attribute(e.key, e.type, e.values[0], attr.place) for e in attr.entries] if attr else []
@@ -344,7 +399,7 @@ class Builder:
             self.refuse(clause.place, f"no decomp '{clause.value}' is declared before{hint}")
             return None
         self.used.add(split.name)
-        for axis, (start, count) in split.ranges.items():
+        for axis, share in split.shares.items():
             if axis in file.axes and file.axes[axis].is_record:
                 text = f"decomp '{split.name}' splits the unlimited axis '{axis}'; expected others"
                 self.refuse(clause.place, f"{text}: all ranks write a record together")
@@ -353,7 +408,9 @@ class Builder:
                 text = f"decomp '{split.name}' splits '{axis}', which is no axis of '{directive.dataset}'"
                 self.refuse(clause.place, f"{text}: ranks would write the same elements")
                 continue
-            extent, first, elements = (number(each) for each in (file.axes[axis].extent, start, count))
+            if share.kind == "cyclic":
+                continue
+            extent, first, elements = (number(each) for each in (file.axes[axis].extent, *share.values))
             if extent is not None and elements is not None and (first or 0) + elements > extent:
                 text = f"decomp '{split.name}' reaches element {(first or 0) + elements} of '{axis}'"
                 self.refuse(clause.place, f"{text}, which has {extent}")

@@ -174,12 +174,16 @@ class Renderer:
     def prelude(self) -> str:
         sites = self.model.sites
         datasets = [dataset for site in sites for dataset in site.file.datasets]
+        attributes = [a for site in sites if site.kind == "output" for a in all_attributes(site.file)]
         return self.jinja.get_template(f"prelude.{self.ending}.j2").render(
             levels={site.file.level for site in sites},
             writes=any(site.kind == "output" for site in sites),
             reads=any(site.kind == "input" for site in sites),
             has_hints=any(site.file.hints for site in sites),
             has_records=any(dataset.has_records for dataset in datasets),
+            has_attributes=bool(attributes),
+            has_texts=any(not attribute.type for attribute in attributes),
+            has_parts=any(dataset.has_parts for dataset in datasets),
             has_scalars=any(not dataset.record_shape for dataset in datasets),
             max_axes=max(len(dataset.axes) for dataset in datasets),
             module=self.module,
@@ -198,9 +202,19 @@ class Renderer:
 
         def range_of(dataset: Dataset, axis: Axis, part: int, otherwise: str) -> str:
             split = dataset.decomposition
-            if split is None or axis.name not in split.ranges:
+            if split is None or axis.name not in split.shares:
                 return otherwise
-            return f"iosig_s{splits.index(split) + 1}_{axis.name}" + (f"({part + 1})" if fortran else f"[{part}]")
+            name = f"{splits.index(split) + 1}_{axis.name}"
+            if split.shares[axis.name].kind != "block":
+                return (f"iosig_c{name}%elements" if fortran else f"iosig_c{name}.elements") if part else zero
+            return f"iosig_s{name}" + (f"({part + 1})" if fortran else f"[{part}]")
+
+        def part_of(dataset: Dataset, axis: Axis) -> str:
+            """The name of the variable with this rank's pieces of the axis, or empty."""
+            split = dataset.decomposition
+            if split is None or axis.name not in split.shares or split.shares[axis.name].kind == "block":
+                return ""
+            return f"iosig_c{splits.index(split) + 1}_{axis.name}"
 
         def start_of(dataset: Dataset, axis: Axis) -> str:
             return range_of(dataset, axis, 0, zero)
@@ -236,6 +250,8 @@ class Renderer:
             where=self.where,
             module=self.module,
             value_of=value_of,
+            part_of=part_of,
+            has_parts=any(dataset.has_parts for dataset in every),
             shape_of=shape_of,
             start_of=start_of,
             count_of=count_of,
@@ -293,6 +309,10 @@ class Renderer:
             else:
                 made.append(line)
         return made
+
+
+def all_attributes(file: File) -> list[Attribute]:
+    return [*file.attributes, *(each for dataset in file.datasets for each in dataset.attributes)]
 
 
 def used_axes(file: File) -> list[Axis]:
