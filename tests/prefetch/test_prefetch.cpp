@@ -419,3 +419,16 @@ TEST_CASE("report: files of few reads are counted, the others have lines") {
        {"\nprefetch: /large: ", "\nprefetch: /lib/a: ", "; as declared\n", "\nprefetch: 1 other file of"})
     CHECK(text.find(line) != std::string::npos);
 }
+
+TEST_CASE("prefetch: a file that the kernel makes at each read is not opened again") {
+  Observer& observer = new_observer();
+  const Fd fd(::open("/proc/self/status", O_RDONLY | O_CLOEXEC));
+  for (std::int64_t n = 0; n < 60; ++n) (void)observed_pread(observer, fd.get(), n % 20 * 8, 4);
+  CHECK(within_seconds(5, [&] { return !observer.report().empty(); }));
+  const std::string report(observer.report());
+  CAPTURE(report);
+  CHECK(report.find("0 open files prefetched, 1 left alone") != std::string::npos);
+  CHECK(report.find("/proc/") == std::string::npos);  // it has no path, because it was not opened
+  observer.closed(fd.get());
+  observer.stop();
+}

@@ -6,8 +6,8 @@
 //
 // Operations: look read write create fsync rename link unlink directory, symlink (makes one), readlink (of one that is
 // absolute, as sshfs with contain_symlinks), transform (readlink gives such a one relative to the mount, as sshfs with
-// transform_symlinks; any error), flip (each write stores a changed byte, and succeeds; any error),
-// direct (at the start: the page cache does not answer reads; any error). Errors: EIO ENOSPC
+// transform_symlinks; any error), rear (a read of the second half of a file), flip (each write stores a changed byte,
+// and succeeds; any error), direct (at the start: the page cache does not answer reads; any error). Errors: EIO ENOSPC
 // EDQUOT EROFS EPERM ENOSYS.
 #define FUSE_USE_VERSION 31
 #include <dirent.h>
@@ -54,7 +54,7 @@ fuse_operations operations() {
   fuse_operations all{};
   all.init = [](fuse_conn_info*, fuse_config* config) -> void* {
     config->attr_timeout = config->entry_timeout = 0;  // a fault is felt at once
-    config->hard_remove = 1;
+    config->hard_remove = fault("hidden") != 0 ? 0 : 1;
     config->direct_io = fault("direct") != 0 ? 1 : 0;
     return nullptr;
   };
@@ -110,6 +110,9 @@ fuse_operations operations() {
     return fd < 0 ? fd : 0;
   };
   all.read = [](const char*, char* into, size_t length, off_t at, fuse_file_info* info) {
+    struct stat status {};
+    const bool is_rear = ::fstat(fd_of(info), &status) == 0 && at + static_cast<off_t>(length) > status.st_size / 2;
+    if (const int failure = is_rear ? fault("rear") : 0) return failure;
     return answer("read", [&] { return ::pread(fd_of(info), into, length, at); });
   };
   all.write = [](const char*, const char* from, size_t length, off_t at, fuse_file_info* info) {

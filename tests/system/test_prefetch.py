@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
+import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -385,3 +389,155 @@ def test_little_memory_in_a_control_group_is_the_reason(iosig: Iosig, tmp_path: 
         assert "left alone, less than 32 MiB of memory is free" in line or "its reads are quick" in line
     finally:
         group.rmdir()
+
+
+@contextmanager
+def failing_files(tmp_path: Path, at_start: str = "") -> Iterator[tuple[Path, Path]]:
+    """A directory behind FUSE, and the file that says which of its operations fail."""
+    program = BUILD / "bin" / "faulty_fs"
+    if not program.exists() or not os.access("/dev/fuse", os.W_OK) or shutil.which("fusermount3") is None:
+        pytest.skip("needs FUSE: libfuse3-dev when building, fuse3, and a writable /dev/fuse")
+    source, mounted, faults = (tmp_path / name for name in ("behind", "mounted", "faults"))
+    source.mkdir()
+    mounted.mkdir()
+    faults.write_text(at_start)
+    server = subprocess.Popen([program, source, faults, mounted])
+    try:
+        while not mounted.is_mount():
+            if server.poll() is not None:
+                pytest.skip("cannot mount FUSE here")
+            time.sleep(0.01)
+        yield mounted, faults
+    finally:
+        subprocess.run(["fusermount3", "-uz", mounted], check=False, capture_output=True)
+        server.wait()
+
+
+ERRORS = """
+import os, sys, time
+fd, told = os.open(sys.argv[1], os.O_RDONLY), []
+for n in [*range(48), 70, 3, 99, 20]:
+    try:
+        told.append(os.pread(fd, 4096, n * 65536)[:3])
+    except OSError as error:
+        told.append(error.strerror)
+    time.sleep(0.0005)
+print(told)
+"""
+
+
+@needs_library
+def test_a_read_error_in_an_expected_range_is_reported_only_where_the_program_reads(
+    iosig: Iosig, tmp_path: Path
+) -> None:
+    rules, report = tmp_path / "rules.toml", tmp_path / "report"
+    with failing_files(tmp_path) as (mounted, faults):
+        data = mounted / "data"
+        data.write_bytes(b"".join(n.to_bytes(3, "big") + bytes(65533) for n in range(100)))
+        order = tmp_path / "all.order"
+        order.write_text("iosig.order/1\nrecords 65536\n" + "".join(f"{n}\n" for n in range(100)))
+        rules.write_text(f'schema = "iosig.rules/1"\n[[rule]]\npath = "{data}"\nsig = "order({order})"\n')
+        command = [sys.executable, "-c", ERRORS, data]
+        shown = []
+        for prefix in ([], ["run", "--prefetch", "--rules", rules, "--prefetch-report", report, "--"]):
+            faults.write_text("")
+            with data.open("rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            faults.write_text("rear EIO")
+            if prefix:
+                shown.append(iosig(*prefix, *command).stdout)
+            else:
+                shown.append(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert shown[0] == shown[1]
+    assert shown[0].count("Input/output error") == 2  # records 70 and 99
+    assert "left alone" not in next(each for each in report.read_text().splitlines() if f"{data}: " in each)
+
+
+REMOVES = """
+import os, sys
+for turn in range(20):
+    os.mkdir(f"{sys.argv[1]}/made")
+    with open(f"{sys.argv[1]}/made/data", "wb") as file: file.truncate(8 << 20)
+    fd = os.open(f"{sys.argv[1]}/made/data", os.O_RDONLY)
+    for n in range(60): os.pread(fd, 4096, n * 131072)
+    os.close(fd)
+    os.unlink(f"{sys.argv[1]}/made/data")
+    os.rmdir(f"{sys.argv[1]}/made")
+print("removed")
+"""
+
+
+@needs_library
+def test_on_a_network_file_system_a_closed_file_can_be_removed_with_its_directory(iosig: Iosig, tmp_path: Path) -> None:
+    with failing_files(tmp_path, "hidden EIO") as (mounted, _):
+        assert iosig("run", "--prefetch", "--", sys.executable, "-c", REMOVES, mounted).stdout == "removed\n"
+
+
+MANY = """
+import hashlib, os, resource, sys, time
+directory, data = sys.argv[1:3]
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+digest, fds = hashlib.sha256(), []
+for n in range(10_000):
+    fds.append(os.open(f"{directory}/{n % 100}", os.O_RDONLY))
+for fd in fds:
+    for n in range(5): digest.update(os.pread(fd, 10, n * 70000))
+time.sleep(1.2)
+last = os.open(data, os.O_RDONLY)
+for n in range(100): digest.update(os.pread(last, 4096, n * 65536))
+print(digest.hexdigest(), last)
+"""
+
+
+@needs_library
+@pytest.mark.skipif(resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 10_100, reason="10,000 files may not be open")
+@pytest.mark.skipif(bool(refused()), reason=f"a slow disk: {refused()}")
+def test_of_ten_thousand_open_files_the_one_that_is_read_is_prefetched(iosig: Iosig, tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    for n in range(100):
+        (tmp_path / str(n)).write_bytes(n.to_bytes(4, "big") * 100_000)
+    with slow_disk(64 << 20) as disk:
+        data = disk / "data"
+        data.write_bytes(b"\1" * 6_600_000)
+        command = [sys.executable, "-c", MANY, tmp_path, data]
+        plain = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        os.sync()
+        with data.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        assert iosig("run", "--prefetch", "--prefetch-report", report, "--", *command).stdout == plain
+        line = next(each for each in report.read_text().splitlines() if f"{data}: " in each)
+        assert "left alone" not in line and "useful 0.0 MB, late 0.0," not in line
+
+
+CHANGES = """
+import os, sys, threading
+path = sys.argv[1]
+fd, ends, wrong = os.open(path, os.O_RDWR), threading.Event(), 0
+block = lambda n: bytes([n % 251 + 1]) * 4096
+def change():
+    turn = 0
+    while not ends.is_set():
+        os.ftruncate(fd, (turn % 40) * 65536)
+        for n in range(turn % 7, 100, 7): os.pwrite(fd, block(n), n * 65536)
+        if turn == 5: os.rename(path, path + ".old")
+        if turn == 9: os.unlink(path + ".old")
+        turn += 1
+threads = [threading.Thread(target=change) for _ in range(2)]
+[each.start() for each in threads]
+for turn in range(30):
+    reader = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY)
+    for n in range(100):
+        got = os.pread(reader, 4096, n * 65536)
+        wrong += got not in (block(n)[:len(got)], bytes(len(got)))
+    os.close(reader)
+ends.set()
+[each.join() for each in threads]
+print(wrong)
+"""
+
+
+@needs_library
+def test_a_file_that_shrinks_vanishes_and_changes_while_it_is_read(iosig: Iosig, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(bytes(6_600_000))
+    assert iosig("run", "--prefetch", "--", sys.executable, "-c", CHANGES, data).stdout == "0\n"

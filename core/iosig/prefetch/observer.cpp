@@ -179,23 +179,38 @@ void Observer::forget(Slot& slot) {
   slot.unchecked.store(0, std::memory_order_relaxed);
   if (!was_observed) return;
   const ErrnoKept kept;
-  push({.kind = ReadEvent::Kind::closed, .file = file}, true);
+  const bool is_awaited = slot.is_awaited.exchange(false, std::memory_order_relaxed);
+  // A close that never came (a server hangs) is not waited for again.
+  const bool waits = is_awaited && awaited_closes_.fetch_add(1, std::memory_order_relaxed) == 0;
+  if (!push({.kind = ReadEvent::Kind::closed, .file = file, .length = is_awaited ? 1 : 0}, true) && is_awaited)
+    awaited_closes_.fetch_sub(1, std::memory_order_relaxed);
+  if (waits) await_closes();
 }
 
-void Observer::push(const ReadEvent& event, bool wakes) {
+bool Observer::push(const ReadEvent& event, bool wakes) {
   const std::uint64_t waiting = queue_.push(event);
   const State state = state_.load(std::memory_order_relaxed);
   if (state == State::wanted && (waiting >= 6 || begins_at_first_read_.load(std::memory_order_relaxed)))
     start_planner();
-  if (state != State::running || (!wakes && waiting != 0 && waiting < wake_at_.load(std::memory_order_relaxed))) return;
+  if (state != State::running || (!wakes && waiting != 0 && waiting < wake_at_.load(std::memory_order_relaxed)))
+    return waiting != 0;
   std::atomic_thread_fence(std::memory_order_seq_cst);  // the planner looks at the queue after it says that it sleeps
   if (sleeping_.load(std::memory_order_relaxed) != 0) wake();
+  return waiting != 0;
 }
 
 void Observer::wake() {
   if (sleeping_.exchange(0, std::memory_order_relaxed) == 0) return;
   const ErrnoKept kept;
   (void)::syscall(SYS_futex, &sleeping_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+void Observer::await_closes() {
+  constexpr timespec soon{0, 50'000};
+  constexpr std::int64_t longest_ns = 100'000'000;
+  const std::int64_t begun_ns = clock_ns();
+  while (awaited_closes_.load(std::memory_order_acquire) != 0 && clock_ns() - begun_ns < longest_ns)
+    (void)::syscall(SYS_nanosleep, &soon, nullptr);
 }
 
 void Observer::start_planner() {
@@ -215,7 +230,9 @@ void Observer::reinit_after_fork() {
     slot.kind.store(Slot::Kind::unknown, std::memory_order_relaxed);
     slot.skip.store(0, std::memory_order_relaxed);
     slot.unchecked.store(0, std::memory_order_relaxed);
+    slot.is_awaited.store(false, std::memory_order_relaxed);
   }
+  awaited_closes_ = 0;
   sleeping_ = 0;
   start_attempts_ = 0;
   wake_at_ = 0;

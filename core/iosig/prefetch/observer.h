@@ -46,6 +46,7 @@ class Observer {
     std::atomic<Kind> kind{Kind::unknown};
     std::atomic<bool> asks_kernel{false};     ///< the file offset is moved elsewhere, too
     std::atomic<bool> is_left_alone{false};   ///< the planner need not hear of each slow read at once
+    std::atomic<bool> is_awaited{false};      ///< its close waits until the engine has closed the file, too
     std::atomic<std::uint32_t> file{0};       ///< number of the opened file
     std::atomic<std::uint32_t> skip{0};       ///< so many reads go unobserved
     std::atomic<std::uint32_t> unchecked{0};  ///< reads until the descriptor is looked at again
@@ -85,7 +86,8 @@ class Observer {
   void end(Reading& reading, std::int64_t result) {
     if (reading.slot != nullptr) end_observed(reading, result);
   }
-  /// Called before a descriptor is closed or replaced.
+  /// Called before a descriptor is closed or replaced. On a network file system it waits, up to 0.1 s, until the engine
+  /// has closed the file: else a file that is unlinked next would leave a hidden name behind.
   void closed(int fd) {
     if (static_cast<unsigned>(fd) < max_fds &&
         slots_[static_cast<unsigned>(fd)].kind.load(std::memory_order_relaxed) != Slot::Kind::unknown)
@@ -130,7 +132,9 @@ class Observer {
   /// Finds out what a descriptor is. false: it is left out.
   bool look_at(Slot& slot, int fd);
   void forget(Slot& slot);
-  void push(const ReadEvent& event, bool wakes);
+  /// false: the queue is full, and the event is lost.
+  bool push(const ReadEvent& event, bool wakes);
+  void await_closes();
   void tell(Reading& reading, std::int64_t length);
   void start_planner();
   bool launch_planner();
@@ -142,6 +146,7 @@ class Observer {
   std::atomic<std::uint32_t> sleeping_{0};  ///< a futex: 1 while the planner sleeps
   std::atomic<std::uint64_t> wake_at_{0};   ///< number of waiting events at which it wants to be woken
   std::atomic<bool> begins_at_first_read_{false};
+  std::atomic<std::uint32_t> awaited_closes_{0};
   std::atomic<bool> stops_{false}, reported_{false};
   std::array<char, 16384> report_{};
   std::atomic<std::size_t> report_bytes_{0};

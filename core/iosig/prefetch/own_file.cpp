@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/close_range.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -28,6 +30,9 @@ void close_by_number(int fd) { (void)::syscall(SYS_close, fd); }
 ssize_t pread_by_number(int fd, void* bytes, std::size_t count, std::int64_t offset) {
   return ::syscall(SYS_pread64, fd, bytes, count, offset);
 }
+
+// Of the kernel's sources; linux/magic.h lacks them, or did before Linux 6.
+constexpr std::uint32_t configfs_magic = 0x62656570, cifs_magic = 0xff534d42;
 
 /// Returns how many bytes the kernel reads ahead on this device at most.
 std::int64_t readahead_bytes(dev_t device) {
@@ -94,7 +99,28 @@ std::shared_ptr<OwnFile> OwnFile::open(int fd, std::uint64_t device, std::uint64
                   std::string(path.data(), length < 0 ? 0 : static_cast<std::size_t>(length))));
 }
 
-OwnFile::~OwnFile() { close_by_number(fd_); }
+OwnFile::~OwnFile() {
+  close_by_number(fd_);
+  if (awaited_ != nullptr) awaited_->fetch_sub(1, std::memory_order_release);
+}
+
+bool OwnFile::is_stored(int fd) {
+  constexpr std::array<std::uint32_t, 17> made_by_kernel = {
+      PROC_SUPER_MAGIC,     SYSFS_MAGIC,    DEBUGFS_MAGIC, TRACEFS_MAGIC,      CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
+      SECURITYFS_MAGIC,     SELINUX_MAGIC,  SMACK_MAGIC,   PSTOREFS_MAGIC,     EFIVARFS_MAGIC,     BPF_FS_MAGIC,
+      RDTGROUP_SUPER_MAGIC, BINFMTFS_MAGIC, NSFS_MAGIC,    DEVPTS_SUPER_MAGIC, configfs_magic};
+  struct statfs status {};
+  return ::syscall(SYS_statfs, link_to(fd).c_str(), &status) == 0 &&
+         std::ranges::find(made_by_kernel, static_cast<std::uint32_t>(status.f_type)) == made_by_kernel.end();
+}
+
+bool OwnFile::keeps_unlinked_name() const {
+  constexpr std::array<std::uint32_t, 5> with_hidden_names = {NFS_SUPER_MAGIC, FUSE_SUPER_MAGIC, SMB_SUPER_MAGIC,
+                                                              SMB2_SUPER_MAGIC, cifs_magic};
+  struct statfs status {};
+  return ::syscall(SYS_fstatfs, fd_, &status) == 0 &&
+         std::ranges::find(with_hidden_names, static_cast<std::uint32_t>(status.f_type)) != with_hidden_names.end();
+}
 
 std::int64_t OwnFile::size() const {
   struct stat status {};

@@ -5,6 +5,7 @@
 // locks (fcntl(2), F_SETLK) that the program has on the file: they belong to the table of descriptors.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -22,6 +23,9 @@ class OwnFile {
   [[nodiscard]] static std::shared_ptr<OwnFile> open(int fd, std::uint64_t device, std::uint64_t inode);
   /// Whether descriptor `fd` of this process still refers to that file.
   [[nodiscard]] static bool is_behind(int fd, std::uint64_t device, std::uint64_t inode);
+  /// Returns whether the file behind descriptor `fd` of this process is stored somewhere. The kernel makes those of
+  /// procfs, sysfs and the like at each read: to open or read one may have an effect.
+  [[nodiscard]] static bool is_stored(int fd);
   OwnFile(const OwnFile&) = delete;
   OwnFile& operator=(const OwnFile&) = delete;
   ~OwnFile();
@@ -30,6 +34,11 @@ class OwnFile {
   [[nodiscard]] const std::string& path() const { return path_; }
   /// Returns the file's size now; 0 if it cannot be asked.
   [[nodiscard]] std::int64_t size() const;
+
+  /// Whether an unlinked file keeps a name until its last close, which here is the engine's: NFS, FUSE, SMB.
+  [[nodiscard]] bool keeps_unlinked_name() const;
+  /// `count` becomes one less when the file is closed.
+  void count_down_when_closed(std::atomic<std::uint32_t>& count) { awaited_ = &count; }
 
   struct Fetched {
     bool failed = false;      ///< a read error, or nothing is there; the program gets the error if it reads there
@@ -43,6 +52,7 @@ class OwnFile {
   int fd_;
   std::int64_t step_;  ///< bytes that the kernel certainly reads on one request: larger ones load only so many
   std::string path_;
+  std::atomic<std::uint32_t>* awaited_ = nullptr;
 };
 
 }  // namespace iosig::prefetch

@@ -48,6 +48,7 @@ class Planner {
   static constexpr std::uint32_t reads_of_refused = 1024;
 
   struct File {
+    std::uint32_t number;
     int fd;
     std::uint64_t device, inode;
     std::shared_ptr<OwnFile> own = nullptr;
@@ -87,14 +88,26 @@ class Planner {
     switch (event.kind) {
       case ReadEvent::Kind::opened:
         if (observer_.begins_at_first_read_) wake_at_ = 1;
-        files_.emplace(event.file, File{.fd = event.fd,
+        files_.emplace(event.file, File{.number = event.file,
+                                        .fd = event.fd,
                                         .device = static_cast<std::uint64_t>(event.length),
                                         .inode = static_cast<std::uint64_t>(event.offset)});
         return;
-      case ReadEvent::Kind::closed: return close(event.file);
+      case ReadEvent::Kind::closed: return take_close(event);
       case ReadEvent::Kind::read: return read(event);
       case ReadEvent::Kind::report: return report();
     }
+  }
+
+  void take_close(const ReadEvent& event) {
+    if (event.length != 0) {  // a thread waits for it
+      const auto file = files_.find(event.file);
+      if (file != files_.end() && file->second.own)
+        file->second.own->count_down_when_closed(observer_.awaited_closes_);
+      else
+        observer_.awaited_closes_.fetch_sub(1, std::memory_order_release);
+    }
+    close(event.file);
   }
 
   void read(const ReadEvent& event) {
@@ -135,11 +148,17 @@ class Planner {
   }
 
   bool make_stream(File& file, Entry& entry) {
-    if (file.is_refused || alive_ >= max_streams) {
-      if (!file.is_refused) file.why = "too many streams at once";
+    if (file.is_refused) return false;
+    if (alive_ >= max_streams && !end_idle_stream()) {
+      file.why = "too many streams at once";
       return false;
     }
     if (!file.own) {
+      if (!OwnFile::is_stored(file.fd)) {
+        file.is_refused = true;
+        file.why = "the kernel makes it when it is read";
+        return false;
+      }
       file.own = OwnFile::open(file.fd, file.device, file.inode);
       file.is_refused = !file.own;
       if (file.is_refused) {
@@ -147,6 +166,9 @@ class Planner {
         return false;
       }
       file.path = file.own->path();
+      Observer::Slot& slot = observer_.slots_[static_cast<unsigned>(file.fd)];
+      if (file.own->keeps_unlinked_name() && slot.file.load(std::memory_order_relaxed) == file.number)
+        slot.is_awaited.store(true, std::memory_order_relaxed);
     }
     MadePredictor made = observer_.settings_->make_predictor(file.path);
     file.note = std::move(made.note);
@@ -179,6 +201,29 @@ class Planner {
     entry.stream.reset();
     --alive_;
   }
+  /// Ends the stream that was not read for the longest time, if that is a second at least. false: there is none.
+  bool end_idle_stream() {
+    constexpr std::int64_t idle_ns = 1'000'000'000, looked_ns = 10'000'000;
+    const std::int64_t now = clock_ns();
+    if (now - idle_asked_ns_ < looked_ns) return false;
+    const auto last_read_ns = [](const Entry& entry) {
+      return entry.stream ? entry.stream->last_read_ns() : INT64_MAX;
+    };
+    const auto oldest =
+        std::ranges::min_element(streams_, {}, [&](const auto& each) { return last_read_ns(each.second); });
+    if (oldest == streams_.end() || now - last_read_ns(oldest->second) < idle_ns) {
+      idle_asked_ns_ = now;
+      return false;
+    }
+    const auto number = static_cast<std::uint32_t>(oldest->first >> 32);
+    const auto file = files_.find(number);
+    end_stream(file->second, oldest->second);
+    streams_.erase(oldest);
+    const auto next = streams_.lower_bound(key_of(number, 0));
+    if (next == streams_.end() || next->first >> 32 != number) file->second.own.reset();
+    return true;
+  }
+
   static void add(File& file, const Stream& stream) {
     file.counts += stream.counts();
     file.was_prefetched = file.was_prefetched || stream.was_prefetched();
@@ -266,7 +311,7 @@ class Planner {
   std::size_t alive_ = 0;
   Report report_;
   std::uint64_t wake_at_ = 1;
-  std::int64_t last_event_ns_ = 0, memory_asked_ns_ = 0, closed_asked_ns_ = 0;
+  std::int64_t last_event_ns_ = 0, memory_asked_ns_ = 0, closed_asked_ns_ = 0, idle_asked_ns_ = 0;
   friend void run_planner(Observer& observer);
 };
 

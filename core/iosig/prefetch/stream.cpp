@@ -34,7 +34,16 @@ Stream::Stream(std::shared_ptr<OwnFile> file, std::unique_ptr<ReadPredictor> pre
       predictor_(std::move(predictor)),
       requests_(requests),
       budget_(budget),
-      is_known_(predictor_->confidence() >= ReadPredictor::knows_beforehand) {}
+      is_known_(predictor_->confidence() >= ReadPredictor::knows_beforehand) {
+  // The first requests would only disturb the kernel's readahead.
+  constexpr std::size_t looked_at = 16;
+  std::optional<FileRead> before = is_known_ ? predictor_->expected(1) : std::nullopt;
+  for (std::size_t n = 2; before && n <= looked_at; ++n) {
+    const auto next = predictor_->expected(n);
+    if (next) sequential_.add(next->offset == before->offset + before->length);
+    before = next;
+  }
+}
 
 Stream::~Stream() { drop_all(); }
 
