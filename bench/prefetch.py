@@ -10,7 +10,7 @@ and submissions that it makes; it computes between them. Prints for each case an
     cpu_us    processor time for each read, of all threads of the process, without the computing
     anon_kib  anonymous memory of the process at its end
     wasted    share of the bytes that were brought into memory and not read (of prefetched bytes; from the report)
-    /alone, /hints  mean ratio of io_ms to that way's in the same round, with its 95 % interval
+    /alone, /hints  mean ratio of io_ms to that way's in the same round, with its 95 % interval; p99/alone: of p99_us
 
     sudo python3 bench/prefetch.py [--runs N] [--cases strided:0,random:1]
 """
@@ -113,7 +113,7 @@ class Case:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         report = self.directory / "report"
         report.unlink(missing_ok=True)
-        options = {
+        options: dict[str, list[str | Path]] = {
             "prefetch": ["--prefetch"],
             "remembered": ["--prefetch-model", self.model],
             "order": ["--prefetch", "--rules", self.rules],
@@ -148,8 +148,11 @@ def measure(case: Case, runs: int, ways: list[str]) -> None:
         def median(name: str, way: str = way) -> float:
             return statistics.median(each.get(name, 0.0) for each in found[way])
 
-        times = {each: [run["io_ms"] for run in found[each]] for each in ways}
-        ratios = "".join(f"{ratio(times[way], times[base]):>18}" for base in ("alone", "hints") if base in ways)
+        def ratio_to(base: str, name: str, way: str = way) -> str:
+            return ratio([run[name] for run in found[way]], [run[name] for run in found[base]])
+
+        compared = [("alone", "io_ms"), ("alone", "p99_us"), ("hints", "io_ms")]
+        ratios = "".join(f"{ratio_to(base, name):>18}" for base, name in compared if base in ways)
         print(
             f"{case.pattern:11}{case.compute_us / 1000:3g} ms {way:11}{median('io_ms'):9.1f}{median('p99_us'):9.0f}"
             f"{median('cpu_us'):8.1f}{median('anon_kib'):9.0f}{median('wasted'):8.1%}{ratios}",
@@ -169,7 +172,7 @@ def main() -> None:
         subprocess.run(["cc", "-O2", "-o", reader, ROOT / "bench" / "prefetch_reader.c", "-luring"], check=True)
         print(
             f"{'reads':11}{'':6} {'way':11}{'io_ms':>9}{'p99_us':>9}{'cpu_us':>8}{'anon_kib':>9}{'wasted':>8}"
-            f"{'/alone':>18}{'/hints':>18}"
+            f"{'/alone':>18}{'p99/alone':>18}{'/hints':>18}"
         )
         for each in given.cases.split(","):
             pattern, compute_ms = each.split(":")
