@@ -26,6 +26,7 @@ import shutil
 import statistics
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +76,10 @@ def slow_file(latency_us: int) -> Iterator[Path]:
             subprocess.run(["umount", mounted], check=False)
             if loop:
                 subprocess.run(["losetup", "--detach", loop], check=False)
-            subprocess.run(["umount", disk], check=False)
+            for _ in range(50):  # the loop device is released a moment later
+                if subprocess.run(["umount", disk], check=False, capture_output=True).returncode == 0:
+                    break
+                time.sleep(0.1)
 
 
 @dataclass

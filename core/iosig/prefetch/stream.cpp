@@ -236,7 +236,11 @@ std::uint32_t Stream::reads_to_skip() {
 }
 
 std::uint64_t Stream::slack() const {
-  if (!why_.empty()) return quick_.is_above(0.9) ? 64 : is_left_alone() ? 4 : 1;
+  if (!why_.empty()) {
+    // The program's thread pays for the wake-up; without one, the planner looks every few milliseconds.
+    const bool is_served = quick_.is_above(0.9) || (is_left_alone() && sequential_.is_above(0.8));
+    return is_served ? 64 : is_left_alone() ? 8 : 1;
+  }
   const std::size_t depth = wanted_depth();
   return std::clamp<std::uint64_t>(depth / 8, 1, 4);
 }
