@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import ROOT
+from conftest import BUILD, ROOT
 
 IOSIG_GENERATE = Path(sys.executable).with_name("iosig-generate")
 EXAMPLES = ROOT / "examples/generate"
@@ -34,6 +34,9 @@ def libraries(level: str, mpi: str) -> list[str]:
         pytest.skip(f"needs {mpi}")
     if level == "mpiio":
         return []
+    if level == "posix":
+        flags = subprocess.run([BUILD / "bin/iosig", "cc", "--libs"], check=True, capture_output=True, text=True).stdout
+        return [f"-I{ROOT / 'include'}", *flags.split()]
     package = {"hdf5": "hdf5-openmpi"}.get(level, level)
     found = subprocess.run(["pkg-config", "--cflags", "--libs", package], capture_output=True, text=True)
     if found.returncode != 0:
@@ -43,7 +46,7 @@ def libraries(level: str, mpi: str) -> list[str]:
 
 def modules(level: str) -> list[str]:
     """Where Fortran's modules of the library are, and the library below them."""
-    if level == "mpiio":
+    if level in ("mpiio", "posix"):
         return []
     if level == "hdf5":
         if not Path("/usr/include/hdf5/openmpi/hdf5.mod").exists():

@@ -62,7 +62,7 @@ SEEDED: dict[str, tuple[dict[str, str], str, str]] = {
     ),
     "empty communicator": (clause("file", "MPI_COMM_WORLD", " "), "file", "'comm' needs a value"),
     "unknown level": (clause("file", "pnetcdf", "pnetcfd"), "file", "did you mean 'pnetcdf'?"),
-    "level that is not there": (clause("file", "pnetcdf", "posix"), "file", "expected 'mpiio', 'pnetcdf'"),
+    "level that is not there": (clause("file", "pnetcdf", "netcdf4"), "file", "expected 'mpiio', 'pnetcdf'"),
     "unknown access": (clause("file", "path(p)", "path(p) access(wrte)"), "file", "did you mean 'write'?"),
     "unknown clause": (clause("file", "comm", "com"), "file", "did you mean 'comm'?"),
     "wrong size in the signature": (clause("file", "path(p)", "totalsize(6XB) path(p)"), "file", "'XB' is not a unit"),

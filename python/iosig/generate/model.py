@@ -14,7 +14,8 @@ from typing import Any
 
 from iosig.generate.template import Clause, Directive, Entry, Mistake, Place, Template
 
-LEVELS = ("mpiio", "pnetcdf", "hdf5")
+LEVELS = ("mpiio", "pnetcdf", "hdf5", "posix")
+RAW_LEVELS = ("mpiio", "posix")  # their files have no header
 RECORD_LEVELS = ("pnetcdf", "hdf5")  # their files say how many records they have
 MAX_INT = 2**31 - 1
 UNLIMITED = "unlimited"
@@ -234,6 +235,10 @@ class Builder:
             at = directive.clauses["level"].place
             return self.refuse(at, f"level '{level}' cannot be generated; expected {listed(LEVELS)}")
         hints = {e.key: e.values[0] for e in directive.clauses["hint"].entries} if "hint" in directive.clauses else {}
+        if hints and level == "posix":
+            text = f"level 'posix' does without MPI-IO; the hints of '{directive.name}' are left out"
+            self.refuse(directive.clauses["hint"].place, text, "warning")
+            hints = {}
         self.model.files[directive.name] = File(
             directive.name,
             str(directive.get("path")),
@@ -499,8 +504,10 @@ class Builder:
             if all(site.file is not file for site in self.model.sites):
                 self.refuse(file.place, f"file '{file.name}' has neither output nor input: no code is made", "warning")
             lost = [*file.attributes, *(each for dataset in file.datasets for each in dataset.attributes)]
-            if lost and file.level == "mpiio":
-                text = f"level 'mpiio' has no place for attributes; the {len(lost)} of '{file.name}' are left out"
+            if lost and file.level in RAW_LEVELS:
+                text = (
+                    f"level '{file.level}' has no place for attributes; the {len(lost)} of '{file.name}' are left out"
+                )
                 self.refuse(lost[0].place, text, "warning")
 
 

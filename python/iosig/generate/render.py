@@ -15,7 +15,7 @@ from typing import Any
 
 import jinja2
 
-from iosig.generate.model import Attribute, Axis, Dataset, Decomposition, File, Model, Site
+from iosig.generate.model import Attribute, Axis, Dataset, Decomposition, File, Model, Share, Site
 from iosig.generate.template import Place, Template
 
 MARK = "Made by iosig generate"  # in the first line of each generated file
@@ -171,6 +171,11 @@ class Renderer:
         text = f"{place.file}:{place.line}: {what}"
         return quoted_fortran(text) if self.template.is_fortran else quoted(text)
 
+    def has_parts(self) -> bool:
+        """Whether blocks may have several pieces of an axis, or code for them is used."""
+        files = [site.file for site in self.model.sites]
+        return any(file.level == "posix" or any(each.has_parts for each in file.datasets) for file in files)
+
     def prelude(self) -> str:
         sites = self.model.sites
         datasets = [dataset for site in sites for dataset in site.file.datasets]
@@ -183,7 +188,8 @@ class Renderer:
             has_records=any(dataset.has_records for dataset in datasets),
             has_attributes=bool(attributes),
             has_texts=any(not attribute.type for attribute in attributes),
-            has_parts=any(dataset.has_parts for dataset in datasets),
+            has_parts=self.has_parts(),
+            share_kinds={share.kind for dataset in datasets for share in shares_of(dataset)},
             has_scalars=any(not dataset.record_shape for dataset in datasets),
             max_axes=max(len(dataset.axes) for dataset in datasets),
             module=self.module,
@@ -248,10 +254,11 @@ class Renderer:
             count=len(file.datasets),
             types=TYPES,
             where=self.where,
+            quoted=quoted,
             module=self.module,
             value_of=value_of,
             part_of=part_of,
-            has_parts=any(dataset.has_parts for dataset in every),
+            has_parts=self.has_parts(),
             shape_of=shape_of,
             start_of=start_of,
             count_of=count_of,
@@ -313,6 +320,10 @@ class Renderer:
 
 def all_attributes(file: File) -> list[Attribute]:
     return [*file.attributes, *(each for dataset in file.datasets for each in dataset.attributes)]
+
+
+def shares_of(dataset: Dataset) -> list[Share]:
+    return list(dataset.decomposition.shares.values()) if dataset.decomposition is not None else []
 
 
 def used_axes(file: File) -> list[Axis]:
