@@ -53,8 +53,8 @@ class EvenPredictor : public ReadPredictor {
 constexpr std::int64_t page = 4096;
 
 /// Never freed, as in a program: its planner's threads may run until the end.
-Observer& new_observer(std::int64_t max_bytes = 64 << 20) {
-  // No read counts as quick: how fast this machine's disk is decides nothing.
+Observer& new_observer(std::int64_t max_bytes = 64 << 20, std::int64_t quick_ns = 0) {
+  // By default no read counts as quick: how fast this machine's disk is decides nothing.
   struct Kept {
     Settings settings;
     Observer observer;
@@ -64,7 +64,7 @@ Observer& new_observer(std::int64_t max_bytes = 64 << 20) {
   made->settings = {
       .make_predictor = [](const std::string&) { return MadePredictor{std::make_unique<EvenPredictor>()}; },
       .max_bytes = max_bytes,
-      .quick_ns = 0};
+      .quick_ns = quick_ns};
   made->observer.start(made->settings);
   return made->observer;
 }
@@ -429,6 +429,30 @@ TEST_CASE("prefetch: a file that the kernel makes at each read is not opened aga
   CAPTURE(report);
   CHECK(report.find("0 open files prefetched, 1 left alone") != std::string::npos);
   CHECK(report.find("/proc/") == std::string::npos);  // it has no path, because it was not opened
+  observer.closed(fd.get());
+  observer.stop();
+}
+
+TEST_CASE("prefetch: after thousands of quick sequential reads, slow strided ones are prefetched within 16") {
+  const TestFile data(64 << 20);
+  Observer& observer = new_observer(64 << 20, 10'000);
+  const Fd fd(::open(data.path.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto reads = [&](std::int64_t offset, bool is_slow) {
+    std::vector<char> bytes(page);
+    Observer::Reading reading = observer.begin(fd.get(), offset, page);
+    const ssize_t got = ::pread(fd.get(), bytes.data(), bytes.size(), offset);
+    constexpr timespec millisecond{0, 1'000'000};
+    if (is_slow) ::nanosleep(&millisecond, nullptr);
+    observer.end(reading, got);
+  };
+  for (int n = 0; n < 4000; ++n) {
+    reads(n * page, false);
+    if (n == 100) CHECK(within_seconds(5, [&] { return !observer.report().empty(); }));  // the planner has begun
+  }
+  data.drop();
+  (void)::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_RANDOM);
+  for (int n = 0; n < 16; ++n) reads((32 << 20) + n * 64 * page, true);
+  CHECK(within_seconds(1, [&] { return observer.report().find("1 open files prefetched") != std::string_view::npos; }));
   observer.closed(fd.get());
   observer.stop();
 }

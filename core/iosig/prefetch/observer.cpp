@@ -97,6 +97,27 @@ Observer::Reading Observer::begin_observed(Slot& slot, int fd, std::int64_t offs
   return reading;
 }
 
+Observer::Reading Observer::begin_probe(Slot& slot) {
+  if (slot.kind.load(std::memory_order_relaxed) != Slot::Kind::observed) return {};
+  return {.slot = &slot,
+          .file = slot.file.load(std::memory_order_relaxed),
+          .is_told = true,
+          .is_probe = true,
+          .start_ns = clock_ns()};
+}
+
+void Observer::end_probe(Reading& reading, std::int64_t result) {
+  const std::int64_t took_ns = clock_ns() - reading.start_ns;
+  if (took_ns <= slow_ns + std::max<std::int64_t>(result, 0)) return;
+  reading.slot->unchecked.store(0, std::memory_order_relaxed);
+  reading.slot->is_left_alone.store(false, std::memory_order_relaxed);
+  reading.slot->skip.store(0, std::memory_order_relaxed);
+  ThisThread& thread = this_thread;
+  thread.last_file = reading.file;
+  thread.took_ns = took_ns;
+  if (settings_->is_stream_of_all_threads) reading.slot->took_ns.store(took_ns, std::memory_order_relaxed);
+}
+
 void Observer::tell(Reading& reading, std::int64_t length) {
   constexpr std::int64_t max_length = 0x7ffff000;  // of one read(2) in Linux
   length = std::min(length, max_length);
@@ -121,6 +142,7 @@ void Observer::tell(Reading& reading, std::int64_t length) {
 }
 
 void Observer::end_observed(Reading& reading, std::int64_t result) {
+  if (reading.is_probe) return end_probe(reading, result);
   if (!reading.is_told && result > 0) tell(reading, result);
   ThisThread& thread = this_thread;
   thread.last_file = reading.file;

@@ -38,6 +38,7 @@ struct Settings {
 class Observer {
  public:
   static constexpr unsigned max_fds = 1U << 14;  ///< clang initializes no more at compile time
+  static constexpr std::uint32_t reads_between_probes = 8;
   static constexpr std::int64_t at_file_offset = -1, unknown_length = -1;
 
   /// The state of a descriptor.
@@ -60,6 +61,7 @@ class Observer {
     std::int32_t fd = -1;
     std::uint32_t file = 0;
     bool moves_offset = false, is_told = false;
+    bool is_probe = false;  ///< it is timed only
     std::int64_t offset = 0, start_ns = 0;
   };
 
@@ -78,7 +80,9 @@ class Observer {
     Slot& slot = slots_[static_cast<unsigned>(fd)];
     if (const std::uint32_t skip = slot.skip.load(std::memory_order_relaxed); skip > 0) [[likely]] {
       slot.skip.store(skip - 1, std::memory_order_relaxed);
-      return {};
+      if (skip % reads_between_probes != 0) [[likely]]
+        return {};
+      return begin_probe(slot);
     }
     return begin_observed(slot, fd, offset, length);
   }
@@ -129,6 +133,9 @@ class Observer {
 
   [[nodiscard]] Reading begin_observed(Slot& slot, int fd, std::int64_t offset, std::int64_t length);
   void end_observed(Reading& reading, std::int64_t result);
+  /// Of the reads that go unobserved some are timed, to notice when they become slow: a new phase.
+  [[nodiscard]] Reading begin_probe(Slot& slot);
+  void end_probe(Reading& reading, std::int64_t result);
   /// Finds out what a descriptor is. false: it is left out.
   bool look_at(Slot& slot, int fd);
   void forget(Slot& slot);

@@ -122,7 +122,7 @@ class Planner {
         return;
       }
       if (!make_stream(file->second, entry)) {
-        if (file->second.is_refused) skip(event, reads_of_refused);
+        if (file->second.is_refused) leave_refused(event);
         return;
       }
     }
@@ -135,8 +135,15 @@ class Planner {
     wake_at_ = std::min(wake_at_, entry.stream->slack());
     Observer::Slot& slot = observer_.slots_[static_cast<unsigned>(event.fd)];
     if (slot.file.load(std::memory_order_relaxed) != event.file) return;
-    slot.is_left_alone.store(entry.stream->is_left_alone(), std::memory_order_relaxed);
+    slot.is_left_alone.store(entry.stream->is_left_alone() && entry.stream->slack() > 1, std::memory_order_relaxed);
     if (const std::uint32_t reads = entry.stream->reads_to_skip(); reads > 0) skip(event, reads);
+  }
+
+  void leave_refused(const ReadEvent& event) {
+    Observer::Slot& slot = observer_.slots_[static_cast<unsigned>(event.fd)];
+    if (slot.file.load(std::memory_order_relaxed) == event.file)
+      slot.is_left_alone.store(true, std::memory_order_relaxed);
+    skip(event, reads_of_refused);
   }
 
   /// Lets the next `reads` of the descriptor pass unobserved.

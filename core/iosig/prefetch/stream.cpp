@@ -54,8 +54,9 @@ bool Stream::is_quick(std::int64_t took_ns) const {
 void Stream::take_times(const ReadEvent& event) {
   if (event.took_before_ns > 0 && last_start_ns_ != 0) {
     if (!was_expected_) {
-      quick_.add(is_quick(event.took_before_ns));
-      if (!is_quick(event.took_before_ns)) age(latency_ns_, static_cast<double>(event.took_before_ns));
+      was_quick_ = is_quick(event.took_before_ns);
+      quick_.add(was_quick_);
+      if (!was_quick_) age(latency_ns_, static_cast<double>(event.took_before_ns));
     }
     // A long pause says nothing of the pace.
     const std::int64_t think_ns = event.start_ns - last_start_ns_ - event.took_before_ns;
@@ -74,7 +75,8 @@ void Stream::observe(const ReadEvent& event, bool is_newest) {
   take_times(event);
   const bool is_rest =
       matched_ && *matched_ != read && is_within(read, *matched_);  // of a record that is read in parts
-  if (last_end_ >= 0 && !is_rest) sequential_.add(read.offset == last_end_);
+  was_sequential_ = is_rest || (last_end_ < 0 ? was_quick_ : read.offset == last_end_);  // unknown after a gap
+  if (last_end_ >= 0 && !is_rest) sequential_.add(was_sequential_);
   last_end_ = read.offset + read.length;
   last_length_ = read.length;
   if (is_rest)
@@ -236,11 +238,10 @@ std::uint32_t Stream::reads_to_skip() {
 }
 
 std::uint64_t Stream::slack() const {
-  if (!why_.empty()) {
-    // The program's thread pays for the wake-up; without one, the planner looks every few milliseconds.
-    const bool is_served = quick_.is_above(0.9) || (is_left_alone() && sequential_.is_above(0.8));
-    return is_served ? 64 : is_left_alone() ? 8 : 1;
-  }
+  // The program's thread pays for the wake-up; without one, the planner looks every few milliseconds.
+  if (!why_.empty() && quick_.is_above(0.9)) return was_quick_ ? 64 : 1;
+  if (!why_.empty() && sequential_.is_above(0.8)) return is_left_alone() && was_sequential_ ? 64 : 1;
+  if (!why_.empty()) return is_left_alone() ? 8 : 1;
   const std::size_t depth = wanted_depth();
   return std::clamp<std::uint64_t>(depth / 8, 1, 4);
 }

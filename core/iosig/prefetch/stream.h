@@ -112,8 +112,9 @@ class Stream {
 
   std::int64_t last_start_ns_ = 0, last_end_ = -1, last_length_ = 0;
   bool was_expected_ = false;  ///< the last read was prefetched
-  double think_ns_ = 0;        ///< between the program's reads, without their waiting; 0: unknown
-  double latency_ns_ = 0;      ///< of requests; 0: unknown
+  bool was_quick_ = false, was_sequential_ = true;
+  double think_ns_ = 0;    ///< between the program's reads, without their waiting; 0: unknown
+  double latency_ns_ = 0;  ///< of requests; 0: unknown
   RecentShare sequential_;
   RecentShare quick_;                ///< of the reads that were not prefetched
   RecentShare cached_;               ///< of the requests: the data were in memory
