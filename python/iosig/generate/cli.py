@@ -12,6 +12,7 @@ import typer
 
 from iosig import command
 from iosig.drafts import replaced
+from iosig.generate.declarations import check_declarations
 from iosig.generate.model import LEVELS, Model, build
 from iosig.generate.optimise import Decision, decide
 from iosig.generate.render import MARK, Renderer
@@ -104,7 +105,10 @@ def generate(
         raise typer.BadParameter(f"expected one of {', '.join(LEVELS)}", param_hint="--level")
     read = read_template(template, include or [], define or [])
     model, mistakes = build(read, level)
-    mistakes = sorted(read.mistakes + mistakes, key=lambda each: (each.place.line, each.place.column))
+    mistakes += read.mistakes
+    if all(each.severity != "error" for each in mistakes):
+        mistakes += check_declarations(read, model, include or [], define or [])
+    mistakes = sorted(mistakes, key=lambda each: (each.place.line, each.place.column))
     errors = sum(each.severity == "error" for each in mistakes)
     decisions = [] if errors else [decide(site) for site in model.sites]
     only_shows = check or show_model or explain
