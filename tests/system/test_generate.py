@@ -257,12 +257,12 @@ def test_a_failure_without_a_status_ends_the_program(built: Built, tmp_path: Pat
 
 def test_mistakes_in_expressions_are_those_of_the_templates_lines(tmp_path: Path) -> None:
     template, source = tmp_path / "t.c", tmp_path / "out.c"
-    template.write_text(BLOCKS.read_text().replace("z(rows)", "z(rwos)").replace("data(head)", "data(haed)"))
+    template.write_text(BLOCKS.read_text().replace("z(rows)", "z(rwos)").replace("block(z : start", "block(z : strat"))
     subprocess.run([IOSIG_GENERATE, template, "-o", source], check=True, capture_output=True)
     libraries("mpiio", "openmpi")
     done = subprocess.run(["mpicc.openmpi", "-c", "-o", tmp_path / "t.o", source], capture_output=True, text=True)
     at = [int(line) for line in re.findall(rf"^{template}:(\d+):\d+: error", done.stderr, re.MULTILINE)]
-    assert sorted(set(at)) == [line_of("dims f"), line_of("dataset f.head")]
+    assert sorted(set(at)) == [line_of("dims f"), line_of("decomp rows_of")]
     assert len(at) == done.stderr.count("error:")
 
 
