@@ -76,7 +76,7 @@ def slow_file(latency_us: int) -> Iterator[Path]:
             subprocess.run(["umount", mounted], check=False)
             if loop:
                 subprocess.run(["losetup", "--detach", loop], check=False)
-            for _ in range(50):  # the loop device is released a moment later
+            for _ in range(300):  # the loop device is released a moment later
                 if subprocess.run(["umount", disk], check=False, capture_output=True).returncode == 0:
                     break
                 time.sleep(0.1)

@@ -6,6 +6,7 @@ The disk is bench/prefetch.py's (2 ms a request); needs root and FUSE, and of ea
     nccopy    a copy of a NetCDF-4 file into chunks of another shape (netcdf-bin)
     samtools  a hundred regions of an indexed BAM file (samtools)
     shuffled  a Python loader that reads records in an order of its own (random: nothing to foresee)
+    ordered   the same loader, with a rule that names the order
     sqlite    rows by an index, whose rows lie anywhere (sqlite3)
 
 Caches are dropped before each run. Pairs in turns; prints the medians, and the mean ratio with its 95 % interval.
@@ -55,6 +56,7 @@ class Program:
     make: Callable[[Path], None]  # the file that it reads
     words: Callable[[Path], list[str | Path]]
     missing: Callable[[], str]  # what it lacks here, or nothing
+    options: Callable[[Path], list[str | Path]] = lambda path: []  # of `iosig run`, besides --prefetch
 
 
 def lacks(*names: str) -> Callable[[], str]:
@@ -118,6 +120,16 @@ def make_records(path: Path) -> None:
     path.write_bytes(os.urandom(1 << 20) * 128)
 
 
+def order_of_loader(path: Path) -> list[str | Path]:
+    """The rule for the records, which lies beside them with the order."""
+    order, rules = path.with_suffix(".order"), path.with_suffix(".toml")
+    records = list(range(path.stat().st_size // 16384))
+    random.Random(7).shuffle(records)
+    order.write_text("iosig.order/1\nrecords 16384\n" + "".join(f"{n}\n" for n in records))
+    rules.write_text(f'schema = "iosig.rules/1"\n[[rule]]\npath = "{path}"\nsig = "order({order.name})"\n')
+    return ["--rules", rules]
+
+
 def regions(path: Path) -> list[str | Path]:
     return ["samtools", "view", "-c", path] + [
         f"chr{1 + n % 4}:{100_000 * n + 1}-{100_000 * n + 20_000}" for n in range(0, 100)
@@ -133,6 +145,9 @@ PROGRAMS = {
     ),
     "samtools": Program(make_bam, regions, lacks("samtools")),
     "shuffled": Program(make_records, lambda path: [sys.executable, "-c", LOADER, path], lacks()),
+    "ordered": Program(
+        make_records, lambda path: [sys.executable, "-c", LOADER, path], lacks(), options=order_of_loader
+    ),
     "sqlite": Program(
         make_database,
         lambda path: ["sqlite3", path, "SELECT count(*), sum(length(note)) FROM run WHERE energy < 0.005"],
@@ -153,10 +168,11 @@ def run_cold(words: list[str | Path], files: list[Path]) -> tuple[float, str]:
 def measure(name: str, program: Program, directory: Path, runs: int) -> None:
     path = directory / name
     program.make(path)
+    options = program.options(path)
     os.sync()
     files = [file for file in directory.iterdir() if file.is_file() and file.name.startswith(name)]
     words = program.words(path)
-    with_prefetch = [BUILD / "bin" / "iosig", "run", "--prefetch", "--", *words]
+    with_prefetch = [BUILD / "bin" / "iosig", "run", "--prefetch", *options, "--", *words]
     times: dict[str, list[float]] = {"alone": [], "prefetch": []}
     outputs = set()
     for _ in range(runs):
