@@ -456,3 +456,25 @@ TEST_CASE("prefetch: after thousands of quick sequential reads, slow strided one
   observer.closed(fd.get());
   observer.stop();
 }
+
+TEST_CASE("prefetch: thousands of threads that read twice are counted, and the thread that reads on is prefetched") {
+  const TestFile data(16 << 20);
+  Observer& observer = new_observer();
+  const Fd fd(::open(data.path.c_str(), O_RDONLY | O_CLOEXEC));
+  constexpr int threads = 9000;
+  for (int n = 0; n < threads; ++n)
+    std::thread([&] {
+      (void)observed_pread(observer, fd.get(), n * page % (8 << 20), 1);
+      (void)observed_pread(observer, fd.get(), n * page % (8 << 20), 1);
+    }).join();
+  data.drop();
+  for (std::int64_t n = 0; n < 60; ++n) (void)observed_pread(observer, fd.get(), n * 64 * page, page);
+  CHECK(within_seconds(5, [&] { return observer.report().find("1 open files prefetched") != std::string_view::npos; }));
+  const std::string report(observer.report());
+  CAPTURE(report);
+  // The first read only marks the descriptor, and while a thread waits for the processor, events may be lost.
+  CHECK(observer.reported_counts().reads > threads);
+  CHECK(observer.reported_counts().reads <= 2 * threads + 60);
+  observer.closed(fd.get());
+  observer.stop();
+}

@@ -44,7 +44,7 @@ class Planner {
  private:
   static constexpr std::uint64_t max_waiting = ReadQueue::capacity / 4;
   static constexpr std::int64_t slow_ns = 20'000;
-  static constexpr std::size_t max_streams = 512, reads_before_stream = 3;
+  static constexpr std::size_t max_streams = 512, max_entries = 4096, reads_before_stream = 3;
   static constexpr std::uint32_t reads_of_refused = 1024;
 
   struct File {
@@ -114,6 +114,7 @@ class Planner {
     const auto file = files_.find(event.file);
     if (file == files_.end()) return;  // its first event was lost
     const Key key = key_of(event.file, event.thread);
+    if (streams_.size() >= max_entries && !streams_.contains(key)) drop_entries_without_stream();
     Entry& entry = streams_[key];
     if (!entry.stream) {
       if (entry.first.size() < reads_before_stream && !observer_.begins_at_first_read_) {
@@ -208,6 +209,18 @@ class Planner {
     entry.stream.reset();
     --alive_;
   }
+  /// Of a program that starts a thread for each request, each thread reads a few times only.
+  void drop_entries_without_stream() {
+    for (auto each = streams_.begin(); each != streams_.end();) {
+      if (each->second.stream) {
+        ++each;
+        continue;
+      }
+      end_stream(files_.find(static_cast<std::uint32_t>(each->first >> 32))->second, each->second);
+      each = streams_.erase(each);
+    }
+  }
+
   /// Ends the stream that was not read for the longest time, if that is a second at least. false: there is none.
   bool end_idle_stream() {
     constexpr std::int64_t idle_ns = 1'000'000'000, looked_ns = 10'000'000;

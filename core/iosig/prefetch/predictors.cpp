@@ -33,7 +33,7 @@ class KnownPredictors : public std::enable_shared_from_this<KnownPredictors> {
     if (const auto declared = sources_.declared ? sources_.declared(path) : std::nullopt) {
       auto predictor = declared_.make(*declared, path);
       if (predictor) return {*std::move(predictor)};
-      note = std::move(predictor.error().message);
+      note = "its declared reads are not used: " + predictor.error().message;
     }
     MadePredictor made{of_model(path), std::move(note)};
     if (!made.predictor && others_) made.predictor = others_(path).predictor;
