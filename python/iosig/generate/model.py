@@ -14,9 +14,9 @@ from typing import Any
 
 from iosig.generate.template import Clause, Directive, Entry, Mistake, Place, Template
 
-LEVELS = ("mpiio", "pnetcdf", "hdf5", "posix")
+LEVELS = ("mpiio", "pnetcdf", "hdf5", "netcdf4", "posix")
 RAW_LEVELS = ("mpiio", "posix")  # their files have no header
-RECORD_LEVELS = ("pnetcdf", "hdf5")  # their files say how many records they have
+RECORD_LEVELS = ("pnetcdf", "hdf5", "netcdf4")  # their files say how many records they have
 MAX_INT = 2**31 - 1
 UNLIMITED = "unlimited"
 # What the values of a share are, and the least that they can be.
@@ -234,6 +234,14 @@ class Builder:
         if level not in LEVELS:
             at = directive.clauses["level"].place
             return self.refuse(at, f"level '{level}' cannot be generated; expected {listed(LEVELS)}")
+        if level == "netcdf4" and self.template.is_fortran:
+            text = "level 'netcdf4' cannot be generated in Fortran; expected"
+            return self.refuse(directive.place, f"{text} {listed(each for each in LEVELS if each != level)}")
+        other = {"pnetcdf": "netcdf4", "netcdf4": "pnetcdf"}.get(level)
+        for file in self.model.files.values():
+            if file.level == other:
+                text = f"level '{level}', and '{other}' of '{file.name}' in line {file.place.line}"
+                self.refuse(directive.place, f"{text}: headers of both define the same names; expected one of them")
         hints = {e.key: e.values[0] for e in directive.clauses["hint"].entries} if "hint" in directive.clauses else {}
         if hints and level == "posix":
             text = f"level 'posix' does without MPI-IO; the hints of '{directive.name}' are left out"

@@ -174,7 +174,9 @@ class Renderer:
     def has_parts(self) -> bool:
         """Whether blocks may have several pieces of an axis, or code for them is used."""
         files = [site.file for site in self.model.sites]
-        return any(file.level == "posix" or any(each.has_parts for each in file.datasets) for file in files)
+        return any(
+            file.level in ("posix", "netcdf4") or any(each.has_parts for each in file.datasets) for file in files
+        )
 
     def prelude(self) -> str:
         sites = self.model.sites
