@@ -171,6 +171,25 @@ def test_an_array_of_another_size_than_the_block_is_refused_in_fortran(built: Bu
     assert "data set 'grid': the array has 77 elements; the block with its ghost cells has 33" in done.stderr
 
 
+def test_an_array_of_another_type_is_the_compilers_error_in_fortran(tmp_path: Path) -> None:
+    template, source = tmp_path / "t.f90", tmp_path / "out.f90"
+    template.write_text(FORTRAN_BLOCKS.read_text().replace("integer, allocatable :: grid", "real, allocatable :: grid"))
+    subprocess.run([IOSIG_GENERATE, template, "-o", source], check=True, capture_output=True)
+    if shutil.which("mpifort.openmpi") is None:
+        pytest.skip("needs gfortran")
+    done = subprocess.run(["mpifort.openmpi", "-c", source], capture_output=True, text=True, cwd=tmp_path)
+    assert f"{template}:{line_of('dataset f.grid', template)}:" in done.stderr
+    assert "passed REAL(4) to INTEGER(4)" in done.stderr
+
+
+def test_an_array_with_other_axes_is_refused_in_fortran(built: Built, tmp_path: Path) -> None:
+    template = tmp_path / "t.f90"
+    text = FORTRAN_BLOCKS.read_text().replace("dims f z(rows)", "dims f w(1) z(rows)")
+    template.write_text(text.replace("dims(x, z) decomp", "dims(x, z, w) decomp"))
+    done = run(built(template, "mpiio", "openmpi"), "openmpi", 1, "write", tmp_path / "raw", 7, "0,7")
+    assert "data set 'grid': the array has 2 axes; expected 3, as in dims(...), or 1\n" in done.stderr
+
+
 def line_of(directive: str, template: Path = BLOCKS) -> int:
     return next(n for n, line in enumerate(template.read_text().splitlines(), 1) if directive.lower() in line.lower())
 

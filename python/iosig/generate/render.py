@@ -35,6 +35,7 @@ class ElementType:
     nc_fortran: str = ""
     fortran: str = ""  # converts to it
     h5_fortran: str = ""
+    fortran_kind: str = ""  # declares it
 
 
 TYPES = {
@@ -50,6 +51,7 @@ TYPES = {
         "NF90_DOUBLE",
         "real({}, iosig_r8)",
         "H5T_NATIVE_DOUBLE",
+        "real(real64)",
     ),
     "float": ElementType(
         "float",
@@ -63,6 +65,7 @@ TYPES = {
         "NF90_FLOAT",
         "real({}, iosig_r4)",
         "H5T_NATIVE_REAL",
+        "real(real32)",
     ),
     "int": ElementType(
         "int",
@@ -76,6 +79,7 @@ TYPES = {
         "NF90_INT",
         "int({}, iosig_i4)",
         "H5T_NATIVE_INTEGER",
+        "integer(int32)",
     ),
     "int64": ElementType(
         "long long",
@@ -89,6 +93,7 @@ TYPES = {
         "NF90_INT64",
         "int({}, iosig_i8)",
         "h5kind_to_type(iosig_i8, H5_INTEGER_KIND)",
+        "integer(int64)",
     ),
     "uint64": ElementType(
         "unsigned long long", "MPI_UINT64_T", "NC_UINT64", "ulonglong", "H5T_NATIVE_ULLONG", "H5T_STD_U64LE", 8
@@ -105,6 +110,7 @@ TYPES = {
         "NF90_SHORT",
         "int({}, iosig_i2)",
         "h5kind_to_type(iosig_i2, H5_INTEGER_KIND)",
+        "integer(int16)",
     ),
     "int8": ElementType(
         "signed char",
@@ -118,6 +124,7 @@ TYPES = {
         "NF90_BYTE",
         "int({}, iosig_i1)",
         "h5kind_to_type(iosig_i1, H5_INTEGER_KIND)",
+        "integer(int8)",
     ),
     "uint8": ElementType(
         "unsigned char", "MPI_UNSIGNED_CHAR", "NC_UBYTE", "uchar", "H5T_NATIVE_UCHAR", "H5T_STD_U8LE", 1
@@ -184,6 +191,8 @@ class Renderer:
         attributes = [a for site in sites if site.kind == "output" for a in all_attributes(site.file)]
         return self.jinja.get_template(f"prelude.{self.ending}.j2").render(
             levels={site.file.level for site in sites},
+            types=TYPES,
+            used_types=sorted({dataset.type for dataset in datasets}),
             writes=any(site.kind == "output" for site in sites),
             reads=any(site.kind == "input" for site in sites),
             has_hints=any(site.file.hints for site in sites),
