@@ -91,10 +91,10 @@ nb::tuple search_stripes(const Servers& servers, const Counts& offsets, const Co
   const auto requests = requests_of(offsets, lengths, writes, nullptr);
   auto found = [&]() -> Result<StripeChoice> {
     const nb::gil_scoped_release others_may_run;
+    if (how == PlanAlgorithm::ours) return choose_stripes_at(requests, servers);
     RegionCollector collector(RegionBounds{{INT64_MAX}});
     if (const auto added = collector.add(requests); !added) return pass_on(added.error());
     const std::vector<Region> regions = collector.regions();
-    if (how == PlanAlgorithm::ours) return choose_stripes(regions.front().groups, servers);
     auto choices = paper_stripes(regions, servers);
     if (!choices) return pass_on(choices.error());
     return std::move(choices->front());

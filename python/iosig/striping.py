@@ -48,6 +48,10 @@ A simulation sends the requests of the first window over servers, links and disk
 >>> bool(moved.seconds[0] < planned.seconds < 0.5 * usual.seconds)
 True
 
+`iosig plan` also tries such placements, and others, in a simulation, and takes the best
+(docs/cli/plan.md#layouts-are-tried). `select` and `migrate` do not: they know the requests of a region only by length
+and grid. Where few requests fall on a region, or all on a small part of it, simulate what they answer.
+
 All functions are pure. Bad arguments raise ValueError, those of another type TypeError. Sizes are bytes, times seconds,
 bandwidths bytes per second.
 """
@@ -106,6 +110,11 @@ class Servers:
     ) -> None:
         self.classes = tuple(classes)
         self.processes = processes
+        for each in self.classes:
+            _at_least(0, f"class {each.name!r}: count", each.count)
+            _at_least(0, f"class {each.name!r}: capacity_bytes", each.capacity_bytes or 0)
+        _at_least(1, "processes", processes)
+        _at_least(1, "processes_per_node", processes_per_node)
         rows = [(c.name, c.count, _times(c.read), _times(c.write), c.capacity_bytes) for c in self.classes]
         self._core = _core.StripeServers(rows, _times(network), processes, processes_per_node)
 
@@ -143,6 +152,11 @@ class Simulated(NamedTuple):
     latency_s: float
     disk_s: npt.NDArray[np.float64]
     link_s: npt.NDArray[np.float64]
+
+
+def _at_least(least: int, name: str, value: int) -> None:
+    if value < least:
+        raise ValueError(f"{name}: expected at least {least}, got {value}")
 
 
 def _times(pair: tuple[float, float]) -> tuple[float, float]:
@@ -192,8 +206,10 @@ def cost(
 
     stripe_bytes: one for each class. offsets: from the region's start. lengths, writes: one for all, or one for each.
     """
-    stripes = [int(size) for size in _sizes("stripe_bytes", stripe_bytes)]
-    return _core.request_costs(servers._core, stripes, *_requests(offsets, lengths, writes))
+    stripes = _sizes("stripe_bytes", stripe_bytes)
+    if stripes.ndim != 1:
+        raise ValueError(f"stripe_bytes: expected one dimension, got {stripes.ndim}")
+    return _core.request_costs(servers._core, stripes.tolist(), *_requests(offsets, lengths, writes))
 
 
 def search(
@@ -224,6 +240,7 @@ def migrate(
     """
     if contention not in ("spread", "together"):
         raise ValueError(f"contention: expected spread or together, got {contention!r}")
+    _at_least(1, "region_bytes", region_bytes)
     times = np.ascontiguousarray(starts, dtype=np.float64)
     parts = _requests(offsets, lengths, writes)
     together = contention == "together"
@@ -259,8 +276,7 @@ def simulate(
     processes: of each request, from 0 on; None: the processes of `servers` in turn.
     """
     where, sizes, kinds = _requests(offsets, lengths, writes)
-    if region_bytes <= 0:
-        raise ValueError(f"region_bytes: expected more than 0, got {region_bytes}")
+    _at_least(1, "region_bytes", region_bytes)
     stripes = _sizes("stripe_bytes", stripe_bytes)
     if stripes.ndim == 1:
         end = int((where + sizes).max()) if len(where) else 0

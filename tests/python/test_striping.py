@@ -46,6 +46,25 @@ def test_both_searches_answer_with_stripes_that_hold_the_request() -> None:
     assert paper.seconds == pytest.approx(striping.cost(servers(), [h, s], offsets, length).sum())
 
 
+@pytest.mark.parametrize("count", [20, 4000])
+def test_a_search_counts_requests_at_their_places(count: int) -> None:
+    # All requests are for two blocks: whole ones on single disks would leave all other servers idle.
+    offsets, length = np.arange(count) * 7919 % 13 % 2 * 512 * KB, 512 * KB
+    found = striping.search(servers(), offsets, length)
+    h, s = (int(size) for size in found.stripe_bytes)
+    busy = np.zeros(16)
+    for offset in offsets.tolist():
+        parts = np.zeros(16)
+        for at in range(offset, offset + length, 4 * KB):
+            within = at % (12 * h + 4 * s)
+            server = within // h if within < 12 * h else 12 + (within - 12 * h) // s
+            parts[server] += 4 * KB
+        busy[:12] += np.where(parts[:12] > 0, 8e-3 + parts[:12] / 100e6, 0)
+        busy[12:] += np.maximum(np.where(parts[12:] > 0, 1e-4 + parts[12:] / 250e6, 0), parts[12:] / 117e6)
+    # Quarters of each on the four SSDs, whose links are then busy: the least of all.
+    assert busy.max() <= found.seconds * 1.001 <= 1.01 * count * length / 4 / 117e6
+
+
 def test_the_selection_keeps_the_capacity_and_takes_what_is_used_most() -> None:
     n = np.arange(2000)
     offsets = np.where(n % 2 == 0, 5, n % 16) * (64 * MB) + n * 64 * KB % (64 * MB)
@@ -64,6 +83,16 @@ def test_bad_arguments_are_refused() -> None:
         Servers([ServerClass("x", 1, (0, 0), (0, 1))])
     with pytest.raises(ValueError):
         Servers([])
+    with pytest.raises(ValueError, match="class 'x': count: expected at least 0, got -1"):
+        Servers([ServerClass("x", -1, (0, 1), (0, 1))])
+    with pytest.raises(ValueError, match="class 'ssd': capacity_bytes: expected at least 0, got -1"):
+        servers(capacity=-1)
+    with pytest.raises(ValueError, match="processes: expected at least 1, got -1"):
+        servers(processes=-1)
+    with pytest.raises(ValueError, match="region_bytes: expected at least 1, got -1"):
+        striping.migrate(servers(), [0], [0], 1, region_bytes=-1)
+    with pytest.raises(ValueError, match="stripe_bytes: expected one dimension, got 2"):
+        striping.cost(servers(), [[0, KB]], [0], 1)
     with pytest.raises(ValueError, match="offsets: expected 0 or more, got -1"):
         striping.cost(servers(), [0, KB], [-1], 1)
     with pytest.raises(ValueError, match="equal length"):

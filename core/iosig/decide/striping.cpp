@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numbers>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "iosig/base/units.h"
+#include "iosig/decide/regions.h"
 
 namespace iosig {
 namespace {
@@ -16,7 +19,9 @@ constexpr std::size_t max_subset_classes = 4;  ///< of more classes, not all sub
 constexpr std::size_t max_shapes = 4;          ///< lengths and kinds for which there are candidates
 constexpr std::size_t max_starts = 6;          ///< candidates whose neighbourhood is searched
 constexpr std::uint64_t max_search_phases = 256, min_search_phases = 32;
-constexpr std::uint64_t scan_steps = 64;  ///< of one length, before scan() doubles it
+constexpr std::uint64_t scan_steps = 64;                ///< of one length, before scan() doubles it
+constexpr std::size_t max_single_requests = 64;         ///< searched one by one, rather than in groups
+constexpr std::size_t max_costed_requests = 1U << 18U;  ///< at their places, once the search is over
 constexpr double max_stripe = 1e18;
 constexpr double latency_weight = 1e-3;  ///< breaks ties
 constexpr double tie = 1e-9;             ///< of equal scores
@@ -268,6 +273,19 @@ StripeChoice unused_layout(const Servers& servers, const StripeOptions& options,
   return {};
 }
 
+/// Returns the groups of one request each, or `max_count` of them from all parts of the sequence, that stand for all.
+std::vector<RequestGroup> thinned(const std::vector<RequestGroup>& singles, std::size_t max_count) {
+  if (singles.size() <= max_count) return singles;
+  const double part = static_cast<double>(singles.size()) / static_cast<double>(max_count);
+  std::vector<RequestGroup> some;
+  double within = 0;  // jumps, so that no stride of the sequence is hit again and again
+  for (std::size_t n = 0; n < max_count; ++n, within = std::fmod(within + std::numbers::phi, 1))
+    some.push_back(singles[static_cast<std::size_t>((static_cast<double>(n) + within) * part)]);
+  for (std::size_t n = 0; n < max_count; ++n)
+    some[n].count = singles.size() * (n + 1) / max_count - singles.size() * n / max_count;
+  return some;
+}
+
 }  // namespace
 
 std::vector<double> fill_servers(double length, const Servers& servers, bool is_write,
@@ -308,6 +326,30 @@ StripeChoice choose_stripes(std::span<const RequestGroup> groups, const Servers&
                             const std::vector<bool>& may_use) {
   StripeChoice best = StripeSearch(groups, servers, options, may_use).run();
   return best.stripes.empty() ? unused_layout(servers, options, may_use) : best;
+}
+
+StripeChoice choose_stripes_at(std::span<const Request> requests, const Servers& servers, StripeOptions options) {
+  std::vector<RequestGroup> singles;
+  std::uint64_t begin = max_bytes, end = 0;
+  for (const Request& each : requests) {
+    if (each.length == 0) continue;
+    singles.push_back({.offset = each.offset, .length = each.length, .is_write = each.is_write});
+    begin = std::min(begin, each.offset);
+    end = std::max(end, each.offset + each.length);
+  }
+  if (singles.empty()) return choose_stripes({}, servers, options);
+  StripeChoice exact = choose_stripes(thinned(singles, max_single_requests), servers, options);
+  if (singles.size() <= max_single_requests) return exact;
+  options.max_period_bytes = std::min(options.max_period_bytes, end - begin);
+  RegionCollector collector(RegionBounds{{end}});
+  if (!collector.add(requests)) return exact;  // ends beyond max_bytes
+  const std::vector<RequestGroup> costed = thinned(singles, max_costed_requests);
+  std::optional<StripeChoice> best;
+  for (StripeChoice choice : {choose_stripes(collector.regions().front().groups, servers, options), exact}) {
+    choice.seconds = busiest_s(servers, load_of(servers, choice.stripes, costed));
+    if (!best || choice.seconds < best->seconds) best = std::move(choice);
+  }
+  return *std::move(best);
 }
 
 }  // namespace iosig

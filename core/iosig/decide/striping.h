@@ -59,6 +59,12 @@ struct StripeOptions {
 [[nodiscard]] StripeChoice choose_stripes(std::span<const RequestGroup> groups, const Servers& servers,
                                           const StripeOptions& options = {}, const std::vector<bool>& may_use = {});
 
+/// As choose_stripes, for the single requests of a region, at their offsets from its start. `seconds` counts each at
+/// its place, or 2^18 of them, if there are more. The period is at most the range that they use, if possible: larger
+/// stripes would leave servers idle.
+[[nodiscard]] StripeChoice choose_stripes_at(std::span<const Request> requests, const Servers& servers,
+                                             StripeOptions options = {});
+
 /// Returns for each class the bytes that each of its servers gets if a request of `length` bytes is divided so that it
 /// ends as early as possible: the time of the slowest server max(startup + b * s_per_byte, b * network) is least.
 /// Closed form: convex and piecewise linear. A class whose start-up takes longer gets 0.
