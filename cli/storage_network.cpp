@@ -52,6 +52,10 @@ void note_weaknesses(const NetworkProbe& probe, const Console& console) {
     console.note(fmt::format("the pairs differ: {} from {} to {}, {} from {} to {}; plans use the mean",
                              about_seconds(fast->startup_s.mean), printable(fast->from), printable(fast->to),
                              about_seconds(slow->startup_s.mean), printable(slow->from), printable(slow->to)));
+  for (const auto& [what, estimate] : {std::pair{"start-up", &probe.startup_s}, {"transfer", &probe.s_per_byte}})
+    if (!estimate->settled)
+      console.note(fmt::format("the {} did not settle: its mean is known to ±{}; measure again on a quiet machine",
+                               what, spread_text(*estimate)));
 }
 
 }  // namespace

@@ -177,7 +177,8 @@ def test_without_a_description_list_inspects_and_says_so(iosig: Any) -> None:
 
 def ranks(iosig: Any, size: int, started: list[int], *more: str) -> list[tuple[int, str, str]]:
     """Status, stdout and stderr of the ranks of a job that are started. No MPI library: only what a launcher says."""
-    command = [str(iosig.binary), "storage", "probe", "--network", "--rendezvous", str(iosig.home), *more]
+    where = [] if "--rendezvous" in more else ["--rendezvous", str(iosig.home)]
+    command = [str(iosig.binary), "storage", "probe", "--network", *where, *more]
     jobs = [
         subprocess.Popen(
             command,
@@ -218,6 +219,21 @@ def test_a_process_that_does_not_come_is_named_and_ends_the_others(iosig: Any, t
     assert "missing: rank 1" in heard or "rank 0 did not come" in heard
     assert not (tmp_path / "x.toml").exists() and list(iosig.home.iterdir()) == []
     assert "mpirun -n 2" in iosig("storage", "probe", "--network", check=2).stderr
+
+
+def test_a_rendezvous_that_does_not_exist_is_refused_and_not_made(iosig: Any, tmp_path: Path) -> None:
+    how = ["--dry-run", "--timeout", "100ms", "--rendezvous", str(tmp_path / "no")]
+    (status, _, said), _ = ranks(iosig, 2, [0, 1], *how)
+    assert status == 4 and "not a directory" in said
+    assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a network namespace")
+def test_a_node_without_an_ipv4_address_is_named_as_the_reason(iosig: Any) -> None:
+    command = [*("unshare", "--net", iosig.binary, "storage", "probe", "--network"), "--timeout", "100ms", "--dry-run"]
+    env = iosig.env | {"PMI_RANK": "0", "PMI_SIZE": "2"}
+    done = subprocess.run(command, env=env, cwd=iosig.home, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 4 and "no IPv4 address except its loopback" in done.stderr
 
 
 def test_help_ends_in_an_example(iosig: Any) -> None:

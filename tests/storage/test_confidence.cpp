@@ -52,6 +52,18 @@ TEST_CASE("confidence: one pass tells nothing of its spread, and a time is never
   CHECK(estimate_of(std::vector<double>{0.1, 10}).low == 0);
 }
 
+TEST_CASE("confidence: a mean of estimates counts each once, however many passes it has") {
+  const std::vector<Estimate> pairs{{.mean = 1, .low = 0.7, .high = 1.3, .passes = 20, .settled = false},
+                                    {.mean = 5, .low = 4.6, .high = 5.4, .passes = 5, .settled = false}};
+  const Estimate all = mean_of(pairs);
+  CHECK(all.mean == 3);
+  CHECK(all.passes == 25);
+  CHECK(all.high == doctest::Approx(3.25));  // independent: sqrt(0.3^2 + 0.4^2) / 2
+  CHECK(all.low == doctest::Approx(2.75));
+  CHECK_FALSE(all.settled);  // 0.25 is more than 5 % of 3
+  CHECK(mean_of(std::vector<Estimate>{{.mean = 1, .low = 0.98, .high = 1.02, .passes = 20, .settled = true}}).settled);
+}
+
 TEST_CASE("confidence: 95 of 100 intervals contain the true mean") {
   std::mt19937 random(1);
   std::exponential_distribution<double> waiting(1);  // of mean 1, as skewed as the times of a disk

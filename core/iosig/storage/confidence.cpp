@@ -31,6 +31,22 @@ Estimate estimate_of(std::span<const double> samples) {
           .settled = samples.size() >= min_passes && half <= settled_share * mean};
 }
 
+Estimate mean_of(std::span<const Estimate> estimates) {
+  const auto count = static_cast<double>(estimates.size());
+  Estimate all;
+  double squares = 0;
+  for (const Estimate& each : estimates) {
+    all.mean += each.mean / count;
+    all.passes += each.passes;
+    squares += (each.high - each.mean) * (each.high - each.mean);
+  }
+  const double half = std::sqrt(squares) / count;
+  all.low = std::max(0.0, all.mean - half);
+  all.high = all.mean + half;
+  all.settled = all.passes >= min_passes && half <= settled_share * all.mean;
+  return all;
+}
+
 bool settled(std::span<const double> samples) { return !samples.empty() && estimate_of(samples).settled; }
 
 }  // namespace iosig

@@ -29,6 +29,10 @@ inline constexpr double settled_share = 0.05;
 /// has the interval from 0 to twice its value: nothing is known of its spread. `samples` must not be empty.
 [[nodiscard]] Estimate estimate_of(std::span<const double> samples);
 
+/// Returns the mean of independent estimates, each of which counts once, however many passes it has: slow ones make
+/// fewer. `estimates` must not be empty.
+[[nodiscard]] Estimate mean_of(std::span<const Estimate> estimates);
+
 /// Returns whether there are at least `min_passes` samples, and their mean is known to ±5 %.
 [[nodiscard]] bool settled(std::span<const double> samples);
 

@@ -16,6 +16,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <random>
 #include <thread>
@@ -161,7 +162,8 @@ Result<Samples> measure(const Endpoint& server, const std::string& token, const 
   if (auto done = repeat(samples.s_per_byte, [&] { return transfer(*peer, each, block, options.timeout_s); }); !done)
     return pass_on(done.error());
   const double bytes = static_cast<double>(each * block.size());
-  for (double& sample : samples.s_per_byte) sample = std::max(sample - startup_s, sample / 100) / bytes;
+  // A start-up that took more than half of it, on a busy machine, was not part of it.
+  for (double& sample : samples.s_per_byte) sample = std::max(sample - startup_s, sample / 2) / bytes;
   return samples;
 }
 
@@ -288,6 +290,9 @@ class Lead {
       : group_(group), options_(options), progress_(progress) {}
 
   Result<NetworkProbe> run() {
+    if (std::error_code ignored; !std::filesystem::is_directory(group_.directory, ignored))
+      return fail(ErrorKind::system, "'{}': not a directory; --rendezvous is one that all processes see",
+                  printable(group_.directory));
     const std::string file = meeting_file(group_);
     auto listener = Listener::open();
     if (!listener) return pass_on(listener.error());
@@ -322,11 +327,13 @@ class Lead {
     std::vector<std::uint32_t> missing;
     for (std::uint32_t rank = 0; rank < group_.size && missing.size() < 10; ++rank)
       if (!guests_.contains(rank)) missing.push_back(rank);
+    const bool is_alone = std::ranges::all_of(network::own_addresses(), network::is_loopback);
     return fail(ErrorKind::system,
                 "only {} of {} processes came within {}; missing: rank {}; all must run this command, and see the same "
-                "directory '{}' (--rendezvous)",
+                "directory '{}' (--rendezvous){}",
                 guests_.size(), group_.size, about_seconds(options_.timeout_s), fmt::join(missing, ", "),
-                printable(group_.directory));
+                printable(group_.directory),
+                is_alone ? "; other nodes cannot reach rank 0's, which has no IPv4 address except its loopback" : "");
   }
 
   /// Passes over what is no process of the group.
@@ -361,10 +368,10 @@ class Lead {
     for (const auto& [rank, guest] : guests_)
       if (first.try_emplace(guest.node, rank).second) ranks.push_back(rank);
     NetworkProbe probe;
+    std::vector<Estimate> startup_s, s_per_byte;
     probe.nodes = static_cast<std::uint32_t>(ranks.size());
     if (ranks.size() == 1) ranks.push_back(std::next(guests_.begin())->first);
     const std::size_t pairs = std::min<std::size_t>(ranks.size(), std::max(1U, options_.max_pairs));
-    Samples all;
     for (std::size_t n = 0; n < pairs; ++n) {
       const std::size_t at = n * ranks.size() / pairs;  // evenly among the nodes
       Guest& from = guests_.at(ranks[at]);
@@ -372,13 +379,12 @@ class Lead {
       tell(fmt::format("network: pair {} of {}, {} to {}", n + 1, pairs, name_of(from), name_of(to)));
       auto samples = measure_pair(from, to);
       if (!samples) return pass_on(samples.error());
-      probe.pairs.push_back(
-          {name_of(from), name_of(to), estimate_of(samples->startup_s), estimate_of(samples->s_per_byte)});
-      all.startup_s.insert(all.startup_s.end(), samples->startup_s.begin(), samples->startup_s.end());
-      all.s_per_byte.insert(all.s_per_byte.end(), samples->s_per_byte.begin(), samples->s_per_byte.end());
+      startup_s.push_back(estimate_of(samples->startup_s));
+      s_per_byte.push_back(estimate_of(samples->s_per_byte));
+      probe.pairs.push_back({name_of(from), name_of(to), startup_s.back(), s_per_byte.back()});
     }
-    probe.startup_s = estimate_of(all.startup_s);
-    probe.s_per_byte = estimate_of(all.s_per_byte);
+    probe.startup_s = mean_of(startup_s);
+    probe.s_per_byte = mean_of(s_per_byte);
     return probe;
   }
 

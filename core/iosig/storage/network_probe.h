@@ -41,17 +41,17 @@ struct MeasuredPair {
 
 struct NetworkProbe {
   std::vector<MeasuredPair> pairs;
-  Estimate startup_s, s_per_byte;  ///< over all passes of all pairs
+  Estimate startup_s, s_per_byte;  ///< the mean over the pairs
   std::uint32_t nodes = 0;         ///< 1: the pair is of two processes of one node, and says nothing about a network
 };
 
 /// Measures. Returns a result on rank 0, and nothing on the other ranks, which wait until rank 0 is done.
 ///
 /// Start-up: the time of one byte and its answer. Transfer: 256 KB blocks, one after the other, until the last one is
-/// acknowledged, less a start-up. 20 passes of each, at least min_passes. With n nodes, each sends to the next one.
-/// Fails with `system` if a process does not come in time, naming the missing ranks, or ends before the others; and
-/// with `usage` if processes disagree on the size of the group. No failure of a peer keeps a process waiting for longer
-/// than the timeouts allow.
+/// acknowledged, less a start-up, but at least half of that time. 20 passes of each, at least min_passes. With n nodes,
+/// each sends to the next one. Fails with `system` if the directory does not exist, if a process does not come in time,
+/// naming the missing ranks, or ends before the others; and with `usage` if processes disagree on the size of the
+/// group. No failure of a peer keeps a process waiting for longer than the timeouts allow.
 [[nodiscard]] Result<std::optional<NetworkProbe>> probe_network(
     const NetworkGroup& group, const NetworkProbeOptions& options,
     const std::function<void(std::string_view)>& progress = {});
