@@ -60,7 +60,7 @@ def facts_of(data: pd.DataFrame, world: str, policy: contest.PolicyName) -> list
     without, with_moves = pairs(data, world, policy, "read", "rate_mb_per_s")
     gain = {size: (with_moves[size] / without[size] - 1) * 100 for size in SIZES}
     name = NAMES[policy]
-    dear = "its moves of 64 MB cost more than the few requests of a window gain"
+    dear = "a window has few requests, which hardly pay for moves of 64 MB"
     facts = [
         placements.gain_fact(
             WHERE, f"{world}: {name}, migration with reads of 64 KB", PUBLISHED[64 * KIB], gain[64 * KIB], dear

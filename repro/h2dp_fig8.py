@@ -37,7 +37,10 @@ def facts_of(data: pd.DataFrame, world: str) -> list[Fact]:
         for rival, gain in zip(RIVALS, published, strict=True):
             found = placements.gains(data, "ssds", world, operation, rival)[ssds]
             claim = f"{world}: {16 - ssds}H{ssds}S, H2DP over {rival.upper()}, {operation}s"
-            facts.append(placements.gain_fact(WHERE, claim, gain, found, placements.why(world, rival)))
+            reason = placements.why(world, rival, found > gain)
+            if ssds > 8 and rival != "def" and found < gain:
+                reason = placements.WHY_FEW_HSERVERS
+            facts.append(placements.gain_fact(WHERE, claim, gain, found, reason))
     for operation in ("read", "write"):
         rate = list(placements.wide(data, "ssds", world, operation)["printed"])
         rising = all(later > earlier for earlier, later in pairwise(rate))
@@ -49,9 +52,7 @@ def facts_of(data: pd.DataFrame, world: str) -> list[Fact]:
                 ", ".join(f"{each:.0f}" for each in rate) + " MB/s",
                 "",
                 judge(rising),
-                ""
-                if rising
-                else "the SServers hold 1/6 of the data however many they are, and fewer HServers have the rest",
+                "" if rising else placements.WHY_FEW_HSERVERS,
             )
         )
     return facts

@@ -37,15 +37,16 @@ SOURCES = (Source.VIRTUAL,)
 Change = Callable[[contest.World], contest.World]  # of a world for one case
 
 WHY_PHYSICAL = (
-    "a start-up takes 8 ms, and a request of H2DP costs each of its HServers one, a small one of DEF a single one"
+    "a request of H2DP to a cold region starts up every HServer, 8 ms each; a small request of DEF starts up one server"
 )
 WHY_COLLIDING = (
-    "it grows with the part of a request's time that is start-up, and no times of the paper's disks are printed"
+    "the gain grows with the share of start-ups in a request's time, and the paper prints no times of its disks"
 )
 WHY_PSA = (
-    "each request of PSA costs every HServer a start-up, as those of H2DP to cold regions do, and those to hot ones do "
-    "not: the requests that H2DP saves this are more than half"
+    "every request of PSA starts up every HServer, as those of H2DP to cold regions do; "
+    "those to hot regions, more than half, start up none"
 )
+WHY_FEW_HSERVERS = "the SServers hold 1/6 of the data however many they are, and fewer HServers have the rest"
 WHY_SWEPT = (
     "the processes sweep over the file together; ours tries layouts with some of the requests, and with mean start-ups"
 )
@@ -110,11 +111,11 @@ def gain_fact(where: str, claim: str, published: float, found: float, why: str) 
     return Fact(where, claim, published, found, "%", judge(holds), judged)
 
 
-def why(world: str, rival: str) -> str:
-    """Why a gain of H2DP's differs from the published one."""
-    if world == "physical":
-        return WHY_PHYSICAL
-    return WHY_PSA if rival == "psa" else WHY_COLLIDING
+def why(world: str, rival: str, is_above: bool) -> str:
+    """Why a gain of H2DP's is above the published one, or below it."""
+    if rival == "psa" and is_above:
+        return WHY_PSA
+    return WHY_PHYSICAL if world == "physical" else WHY_COLLIDING
 
 
 def up_to_facts(where: str, data: pd.DataFrame, axis: str, published: dict[str, tuple[float, float]]) -> list[Fact]:
@@ -125,7 +126,7 @@ def up_to_facts(where: str, data: pd.DataFrame, axis: str, published: dict[str, 
             for operation, gain in zip(("read", "write"), both, strict=True):
                 found = max(gains(data, axis, world, operation, rival).values())
                 claim = f"{world}: H2DP over {rival.upper()}, {operation}s, up to"
-                facts.append(gain_fact(where, claim, gain, found, why(world, rival)))
+                facts.append(gain_fact(where, claim, gain, found, why(world, rival, found > gain)))
     return facts
 
 
