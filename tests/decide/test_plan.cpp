@@ -181,6 +181,7 @@ TEST_CASE("plan input: a thousand million accesses of a pattern are counted by i
   REQUIRE(input.windows.size() == 1);
   CHECK(requests_of(input.windows[0].regions) == count);  // no region cuts one
   CHECK(input.regions.size() == 3815);                    // 4.096e12 bytes by 2^30, rounded up
+  CHECK(input.files[0].bytes == 4'096'000'000'000);       // the end of the last one, not of its region
   CHECK(input.windows[0].regions[7].groups.front().is_write);
   CHECK(plan_input("x", pattern, true, {.region_bytes = MiB}).error().kind ==
         ErrorKind::usage);  // 3906250 regions: more than 2^20

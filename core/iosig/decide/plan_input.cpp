@@ -46,7 +46,8 @@ tl::unexpected<Error> too_many(double windows, std::size_t regions) {
       windows, windows == 1 ? "" : "s", regions, regions == 1 ? "" : "s", max_placements);
 }
 
-/// Regions of a file that only a pattern describes, `bytes` long at most; without those at its end that are not used.
+/// Regions of a file that only a pattern describes, `bytes` long; without those at its end that are not used, as after
+/// an access that an exception replaces.
 Result<RegionBounds> bounds_of(const Pattern& pattern, std::uint64_t bytes, bool is_write,
                                const PlanGranularity& granularity) {
   constexpr std::uint64_t max_units = 1U << 16;
@@ -55,7 +56,7 @@ Result<RegionBounds> bounds_of(const Pattern& pattern, std::uint64_t bytes, bool
     for (unit_bytes = std::min(default_unit_bytes, unit_bytes); bytes / unit_bytes > max_units;) unit_bytes *= 2;
   auto units = fixed_regions(bytes, unit_bytes);
   if (!units) return units;
-  if (units->ends.size() / 2 > max_placements) return too_many(1, units->ends.size() / 2);  // the file may end half-way
+  if (units->ends.size() > max_placements) return too_many(1, units->ends.size());
   RegionCollector collector(*units);
   if (auto added = collector.add(pattern, is_write); !added) return pass_on(added.error());
   std::vector<Region> regions = collector.regions();
@@ -206,14 +207,11 @@ std::vector<std::vector<RegionRequest>> PlanCollector::requests_of(const PlanInp
 
 Result<PlanInput> plan_input(std::string_view path, const Pattern& pattern, bool is_write,
                              const PlanGranularity& granularity) {
-  const RegionBounds ranges = doubling_ranges();
-  RegionCollector rough(ranges);
+  RegionCollector rough(doubling_ranges());
   if (auto added = rough.add(pattern, is_write); !added) return pass_on(added.error());
-  std::uint64_t bytes = 0;
-  const auto parts = rough.regions();
-  for (std::size_t n = 0; n < parts.size(); ++n)
-    if (!parts[n].groups.empty()) bytes = ranges.ends[n];
-  if (bytes == 0) return fail(ErrorKind::infeasible, "there is no request to plan for");
+  const std::uint64_t bytes = rough.end_bytes();
+  if (std::ranges::all_of(rough.regions(), [](const Region& each) { return each.groups.empty(); }))
+    return fail(ErrorKind::infeasible, "there is no request to plan for");
   auto bounds = bounds_of(pattern, bytes, is_write, granularity);
   if (!bounds) return pass_on(bounds.error());
   if (granularity.current != nullptr)

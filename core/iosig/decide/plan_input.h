@@ -68,7 +68,7 @@ class PlanCollector {
 };
 
 /// All accesses of `pattern` in one window. Time as RegionCollector::add: not proportional to the number of accesses.
-/// The file ends with the last region that is used. Fails as RegionCollector does, and with `usage` if there would be
+/// The file ends with the last access. Fails as RegionCollector does, and with `usage` if there would be
 /// more than max_placements.
 [[nodiscard]] Result<PlanInput> plan_input(std::string_view path, const Pattern& pattern, bool is_write,
                                            const PlanGranularity& granularity = {});

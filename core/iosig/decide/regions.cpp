@@ -142,6 +142,7 @@ void RegionCollector::drop(std::size_t region, const RequestGroup& one) {
 }
 
 void RegionCollector::split(std::uint64_t offset, std::uint64_t length, bool is_write, bool is_added) {
+  if (is_added && length > 0) end_bytes_ = std::max(end_bytes_, offset + length);
   for (std::size_t region = region_at(offset); length > 0; ++region) {
     if (region == ends_.size()) {
       outside_ += is_added ? 1 : -1;
@@ -175,7 +176,8 @@ Result<void> RegionCollector::add(const RequestGroup& progression) {
   if (last > max_bytes)
     return fail(ErrorKind::bad_input, "{} requests of {} bytes from offset {} on, {} apart: they end after 2^63 - 1",
                 progression.count, progression.length, progression.offset, progression.stride);
-  if (progression.length == 0) return {};
+  if (progression.length == 0 || progression.count == 0) return {};
+  end_bytes_ = std::max(end_bytes_, static_cast<std::uint64_t>(last));
   for (std::uint64_t n = 0; n < progression.count;) {
     const std::uint64_t offset = progression.offset + n * progression.stride;
     const std::size_t region = region_at(offset);

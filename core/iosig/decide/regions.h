@@ -60,6 +60,8 @@ class RegionCollector {
   [[nodiscard]] Result<void> add(const Pattern& accesses, bool is_write);
 
   [[nodiscard]] std::uint64_t outside() const { return outside_; }
+  /// Where the last of all requests ends, also of those that an exception of a pattern replaces.
+  [[nodiscard]] std::uint64_t end_bytes() const { return end_bytes_; }
   /// Returns all regions in the order of their offsets, also those without requests.
   [[nodiscard]] std::vector<Region> regions() const;
 
@@ -72,7 +74,7 @@ class RegionCollector {
 
   std::vector<std::uint64_t> ends_;
   std::uint32_t file_;
-  std::uint64_t outside_ = 0;
+  std::uint64_t outside_ = 0, end_bytes_ = 0;
   std::vector<std::vector<RequestGroup>> groups_;
 };
 
