@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import subprocess
@@ -541,3 +542,32 @@ def test_a_file_that_shrinks_vanishes_and_changes_while_it_is_read(iosig: Iosig,
     data = tmp_path / "data"
     data.write_bytes(bytes(6_600_000))
     assert iosig("run", "--prefetch", "--", sys.executable, "-c", CHANGES, data).stdout == "0\n"
+
+
+STARTS_PROGRAMS = """
+import os, subprocess, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+for n in range(100):
+    os.pread(fd, 32768, n * 65536)
+    if n % 10 == 5: subprocess.run(["true"], check=True)
+"""
+
+
+@needs_library
+@pytest.mark.skipif(bool(refused()), reason=f"a slow disk: {refused()}")
+def test_what_a_child_closes_before_it_becomes_another_program_is_still_read_by_its_parent(
+    iosig: Iosig, tmp_path: Path
+) -> None:
+    report = tmp_path / "report"
+    with slow_disk(64 << 20) as disk:
+        data = disk / "data"
+        data.write_bytes(bytes(6_600_000))
+        os.sync()
+        with data.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        command = [sys.executable, "-c", STARTS_PROGRAMS, data]
+        iosig("run", "--prefetch", "--prefetch-report", report, "--", *command)
+    line = next(each for each in report.read_text().splitlines() if f"{data}: " in each)
+    counted = re.search(r"useful ([\d.]+) MB, late ([\d.]+), .* in memory before ([\d.]+), of", line)
+    assert counted is not None, line
+    assert sum(map(float, counted.groups())) > 2.3, line  # of 3.3 MB; the first ten reads are always learned from

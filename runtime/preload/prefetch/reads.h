@@ -46,20 +46,20 @@ template <class Make>
   return position;
 }
 
-/// close(2).
+/// close(2). What a child of vfork() closes is still open in its parent, whose memory this is.
 template <class Make>
 [[nodiscard]] int closes(int fd, const Make& make) {
-  if (is_on) observer.closed(fd);
+  if (is_on && !is_stray_child()) observer.closed(fd);
   return make();
 }
 
 /// Called before `fd` becomes a duplicate of `of`.
 inline void replaced(int fd, int of) {
-  if (is_on && fd != of) observer.closed(fd);
+  if (is_on && fd != of && !is_stray_child()) observer.closed(fd);
 }
 /// Called before the descriptors from `first` to `last` are closed.
 inline void closed_range(unsigned first, unsigned last) {
-  if (is_on) observer.closed_range(first, last);
+  if (is_on && !is_stray_child()) observer.closed_range(first, last);
 }
 
 /// Writes the report that the user asked for, when the process ends or becomes another program.
