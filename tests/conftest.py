@@ -31,7 +31,7 @@ pytest_plugins = [
     "tracing",
     "generated_programs",
 ]
-# Their fixtures: world, hinted; drains; compiler; mount; run, small, compiled; built.
+# Their fixtures: world, hinted; drains; compiler; mount; run, small, compiled; built, full.
 
 
 def bench(name: str) -> Any:

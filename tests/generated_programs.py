@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +96,19 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
         return program
 
     return build
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[Path]:
+    """A file system with 64 KB."""
+    if os.geteuid() != 0:
+        pytest.skip("mounts a tmpfs: needs root")
+    place = tmp_path / "full"
+    place.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", place], capture_output=True).returncode != 0:
+        pytest.skip("tmpfs cannot be mounted")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
 
 
 def run(

@@ -3,13 +3,11 @@ written by hand, or of the arithmetic of their elements."""
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import struct
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -236,19 +234,6 @@ def test_a_file_that_is_too_short_or_has_other_axes_is_not_read(built: Built, tm
     done = run(program, "openmpi", 2, "read", path, 8, "0,4", "4,4")
     assert "data set 'grid': axis 1 has 7 elements in the file; expected 8" in done.stderr
     assert all(f"{rank}: failed 1" in done.stdout for rank in range(2))
-
-
-@pytest.fixture
-def full(tmp_path: Path) -> Iterator[Path]:
-    """A file system with 64 KB."""
-    if os.geteuid() != 0:
-        pytest.skip("mounts a tmpfs: needs root")
-    place = tmp_path / "full"
-    place.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", place], capture_output=True).returncode != 0:
-        pytest.skip("tmpfs cannot be mounted")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -91,19 +89,6 @@ def test_what_cannot_be_made_or_has_other_axes_fails_on_every_rank(blocks: Path,
     run(blocks, "openmpi", 1, "write", tmp_path / "f", 7, "0,7")
     done = run(blocks, "openmpi", 2, "read", tmp_path / "f", 8, "0,4", "4,4")
     assert failed(done, 2) and "axis 1 has 7 elements in the file; expected 8" in done.stderr
-
-
-@pytest.fixture
-def full(tmp_path: Path) -> Iterator[Path]:
-    """A file system with 64 KB."""
-    if os.geteuid() != 0:
-        pytest.skip("mounts a tmpfs: needs root")
-    place = tmp_path / "full"
-    place.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", place], capture_output=True).returncode != 0:
-        pytest.skip("tmpfs cannot be mounted")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
 
 
 def test_a_full_disk_is_every_ranks_failure(blocks: Path, full: Path) -> None:

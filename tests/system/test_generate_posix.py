@@ -4,9 +4,7 @@ What `iosig container export` makes of it is the file of the level mpiio, byte f
 
 from __future__ import annotations
 
-import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,7 +34,6 @@ def test_the_exported_container_is_the_raw_file_whatever_the_ranks(
     for name, ranks, words in (
         ("s3d", 4, [6]),
         ("blocks", 3, [7, "4,3", "0,0", "0,4"]),
-        ("blocks", 1, [7, "0,7"]),
         ("parts", 4, PARTS),
     ):
         template = (EXAMPLES if name == "s3d" else TEMPLATES) / (name + suffix)
@@ -74,19 +71,6 @@ def test_what_cannot_be_opened_or_ends_too_early_is_every_ranks_failure(
         assert failures(done) == [f"{rank}: failed {1 if said else 0}" for rank in range(2)]
         assert said in done.stderr
     assert plain.read_text() == "an ordinary file"
-
-
-@pytest.fixture
-def full(tmp_path: Path) -> Iterator[Path]:
-    """A file system with 64 KB."""
-    if os.geteuid() != 0:
-        pytest.skip("mounts a tmpfs: needs root")
-    place = tmp_path / "full"
-    place.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", place], capture_output=True).returncode != 0:
-        pytest.skip("tmpfs cannot be mounted")
-    yield place
-    subprocess.run(["umount", "-l", place], check=True)
 
 
 def test_a_full_disk_is_every_ranks_failure(built: Built, full: Path) -> None:
