@@ -91,6 +91,25 @@ TEST_CASE("directive: an output may name its record") {
   CHECK(output.clauses[0].entries[0].values[0] == "step / every");
 }
 
+TEST_CASE("directive: axes of memory have an extent or none; components have an index") {
+  const Directive dataset = directive_of(
+      "dataset c.t type(double) as(float) dims(z, x) data(d) memory(z, x: n[a, b], v : NV) component(v: f(1, 2))");
+  CHECK(dataset.clauses[1].entries[0].values[0] == "float");
+  const auto& memory = dataset.clauses[4].entries;
+  REQUIRE(memory.size() == 3);
+  CHECK(memory[0].key == "z");
+  CHECK(memory[0].values.empty());
+  CHECK(memory[1].values == std::vector<std::string>{"n[a, b]"});
+  CHECK(memory[2].key == "v");
+  CHECK(dataset.clauses[5].entries[0].values == std::vector<std::string>{"f(1, 2)"});
+  const auto mistake = [](const std::string& more) { return mistake_in("dataset c.t type(double) dims(z) " + more); };
+  CHECK(mistake("data(d) memory(z, 3)").message == "expected a name and ':', e.g. memory(z, y, x, v: NV)");
+  CHECK(mistake("data(d) memory(z, v: 1, 2)").at == "2");
+  CHECK(mistake("data(d) memory(z, z)").message == "'z' is given twice in memory");
+  CHECK(mistake("data(d) component(v)").at == "v");
+  CHECK(mistake("data(d) as(int)").message == "unknown type in the file 'int'; expected double, float");
+}
+
 TEST_CASE("directive: one width is for all axes, and an expression with a colon is no axis") {
   const auto width = [](const char* text) {
     return directive_of(("dataset c.t type(int) dims(z) data(d) ghost(" + std::string(text) + ")").c_str())

@@ -18,6 +18,8 @@ from plugin_compiler import PluginCompiler
 
 BLOCKS = TEMPLATES / "blocks.c"
 FORTRAN_BLOCKS = TEMPLATES / "blocks.f90"
+ORDERS = TEMPLATES / "orders.c"
+FORTRAN_ORDERS = TEMPLATES / "orders.f90"
 CELLS = 6  # along each axis of a rank's block
 
 
@@ -117,6 +119,63 @@ def test_files_of_fortran_and_c_are_alike_with_their_attributes(built: Built, tm
     header = subprocess.run(["ncdump", "-h", path], capture_output=True, text=True, check=True).stdout
     assert all(part in header for part in (":step = 42 ;", ":time = 1.5 ;", ':name = "it\\\'s" ;', ":small = 0.25 ;"))
     assert "grid:scale = 0.5 ;" in header and (level == "hdf5" or "int grid(z, x) ;" in header)
+
+
+# -- arrays with other axes in memory than in the file
+
+
+def expected_orders(rows: int) -> bytes:
+    """Worked out from orders.c's comment: two components (doubles, floats), ints, shorts; each by row, y, x."""
+
+    def component(v: int) -> list[float]:
+        return [100 * r + 10 * y + x + 1000 * v + 0.25 for r in range(rows) for y in range(2) for x in range(3)]
+
+    turned = [10 * r + 2 * y + x for r in range(rows) for y in range(2) for x in range(3)]
+    halves = [r + 100 * y for r in range(rows) for y in range(2)]
+    n = 6 * rows
+    return struct.pack(f"={n}d{n}f{n}i{2 * rows}h", *component(0), *component(2), *turned, *halves)
+
+
+@pytest.mark.parametrize("template", [ORDERS, FORTRAN_ORDERS], ids=lambda path: path.suffix)
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+def test_memory_in_another_order_is_written_in_the_files_order(
+    built: Built, tmp_path: Path, template: Path, mpi: str
+) -> None:
+    program, path = built(template, "mpiio", mpi), tmp_path / "raw"
+    told = lines(run(program, mpi, 3, "write", path, 7, "0,3", "3,0", "3,4"))
+    assert told == [f"{rank}: failed 0, wrong 0, changed 0" for rank in range(3)]
+    assert path.read_bytes() == expected_orders(7)
+    told = lines(run(program, mpi, 2, "read", path, 7, "2,4", "0,7"))
+    assert told == [f"{rank}: failed 0, wrong 0, changed 0" for rank in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("level", "writer", "reader"),
+    [("pnetcdf", ORDERS, FORTRAN_ORDERS), ("pnetcdf", FORTRAN_ORDERS, ORDERS), ("hdf5", ORDERS, ORDERS)],
+    ids=["pnetcdf-c", "pnetcdf-f90", "hdf5-c"],
+)
+def test_libraries_get_and_return_memory_in_another_order(
+    built: Built, tmp_path: Path, level: str, writer: Path, reader: Path
+) -> None:
+    path = tmp_path / "file"
+    run(built(writer, level, "openmpi"), "openmpi", 2, "write", path, 5, "0,2", "2,3")
+    told = lines(run(built(reader, level, "openmpi"), "openmpi", 3, "read", path, 5, "0,5", "1,0", "4,1"))
+    assert told == [f"{rank}: failed 0, wrong 0, changed 0" for rank in range(3)]
+    content, wanted = path.read_bytes(), expected_orders(5)
+    if level == "pnetcdf":  # netCDF's classic formats have big-endian numbers, padded to 4 bytes
+        floats = struct.pack(">30f", *struct.unpack("<30f", wanted[240:360]))
+        assert floats in content
+    else:  # HDF5 has each data set as it is in the raw file
+        assert all(part in content for part in (wanted[:240], wanted[240:360], wanted[360:480], wanted[480:]))
+
+
+def test_rows_that_do_not_fit_into_the_array_are_refused(built: Built, tmp_path: Path) -> None:
+    for template in (ORDERS, FORTRAN_ORDERS):
+        done = run(built(template, "mpiio", "openmpi"), "openmpi", 1, "write", tmp_path / "f", 10, "0,10")
+        axis = 1 if template is ORDERS else 4
+        where = f"{template}:{line_of('dataset f.first', template)}: data set 'first'"
+        assert f"{where}: axis {axis} in memory has 9 elements; expected 10 to 2147483647" in done.stderr
+        assert "0: failed 1" in done.stdout and not (tmp_path / "f").exists()
 
 
 # -- failures: the same on every rank, with the directive's line, and no file is touched before

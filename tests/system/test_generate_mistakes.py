@@ -117,6 +117,47 @@ SEEDED: dict[str, tuple[dict[str, str], str, str]] = {
     "negative ghost cells": (clause("dataset", "y: 1", "y: -1"), "dataset", "the width of the ghost cells is -1"),
     "ghost cells of one axis and of all": (clause("dataset", "y: 1", "y: 1, 2"), "dataset", "'2' has no axis"),
     "ghost cells without width": (clause("dataset", "y: 1", "y:"), "dataset", "expected a value after 'y:'"),
+    "memory without an axis of the data set": (
+        clause("dataset", "data(t)", "data(t) memory(z, x: 4) component(x: 0)"),
+        "dataset",
+        "has the axis 'y', which memory(...) lacks",
+    ),
+    "memory with an axis twice": (clause("dataset", "data(t)", "data(t) memory(z, y, z)"), "dataset", "given twice"),
+    "axis of memory without extent": (
+        clause("dataset", "data(t)", "data(t) memory(z, y, v) component(v: 0)"),
+        "dataset",
+        "it needs an extent, v: N",
+    ),
+    "axis of memory without component": (
+        clause("dataset", "data(t)", "data(t) memory(z, y, v: 3)"),
+        "dataset",
+        "expected component(v: INDEX)",
+    ),
+    "component beyond the extent": (
+        clause("dataset", "data(t)", "data(t) memory(z, y, v: 3) component(v: 3)"),
+        "dataset",
+        "expected 0 to 2",
+    ),
+    "component of an axis of the data set": (
+        clause("dataset", "data(t)", "data(t) memory(z, y: 9) component(y: 3)"),
+        "dataset",
+        "component of 'y', which is no axis that only memory has",
+    ),
+    "component without memory": (
+        clause("dataset", "data(t)", "data(t) component(v: 1)"),
+        "dataset",
+        "'component' needs memory(...)",
+    ),
+    "integers as floats": (
+        clause("dataset", "data(t)", "data(t) as(float)"),
+        "dataset",
+        "elements of type 'int' cannot be written as 'float'",
+    ),
+    "type in the file that is no floating-point type": (
+        clause("dataset", "data(t)", "data(t) as(int)"),
+        "dataset",
+        "expected double, float",
+    ),
     "data set after the output": (
         after("output", "dataset ckpt.u type(int) dims(y) data(t)"),
         "output+1",

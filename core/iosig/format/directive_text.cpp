@@ -19,19 +19,22 @@ using std::string_view;
 
 /// The text between the parentheses of a clause.
 enum class ClauseForm {
-  expression,  ///< one text in the program's language
-  name,        ///< one name
-  level,       ///< one of `known_levels`
-  access,      ///< read or write
-  type,        ///< one of `known_types`
-  names,       ///< z, y, x
-  widths,      ///< z: G, y: G, or G
-  hints,       ///< key="value", ...
-  attributes,  ///< key=value, ...
-  ranges,      ///< z: start, count; ...
-  turns,       ///< z: number, of, size; ... (without a size: 1)
-  lists,       ///< z: indices, count; ...
-  value,       ///< of one attribute
+  expression,   ///< one text in the program's language
+  name,         ///< one name
+  level,        ///< one of `known_levels`
+  access,       ///< read or write
+  type,         ///< one of `known_types`
+  stored_type,  ///< double or float
+  names,        ///< z, y, x
+  widths,       ///< z: G, y: G, or G
+  extents,      ///< z, y, v: NV
+  indices,      ///< v: 3, ...
+  hints,        ///< key="value", ...
+  attributes,   ///< key=value, ...
+  ranges,       ///< z: start, count; ...
+  turns,        ///< z: number, of, size; ... (without a size: 1)
+  lists,        ///< z: indices, count; ...
+  value,        ///< of one attribute
 };
 
 struct ClauseRule {
@@ -55,6 +58,9 @@ constexpr std::array clause_rules = {
     ClauseRule{"dataset", "type", ClauseForm::type, true, "type(double)"},
     ClauseRule{"dataset", "dims", ClauseForm::names, true, "dims(z, y, x)"},
     ClauseRule{"dataset", "data", ClauseForm::expression, true, "data(temp)"},
+    ClauseRule{"dataset", "as", ClauseForm::stored_type, false, "as(float)"},
+    ClauseRule{"dataset", "memory", ClauseForm::extents, false, "memory(z, y, x, v: NV)"},
+    ClauseRule{"dataset", "component", ClauseForm::indices, false, "component(v: 0)"},
     ClauseRule{"dataset", "decomp", ClauseForm::name, false, "decomp(blk)"},
     ClauseRule{"dataset", "ghost", ClauseForm::widths, false, "ghost(z: 2, y: 2)"},
     ClauseRule{"dataset", "attr", ClauseForm::attributes, false, "attr(units=\"K\")"},
@@ -67,6 +73,7 @@ constexpr std::array clause_rules = {
 constexpr std::array<string_view, 7> directive_kinds = {"file", "dims", "attr", "decomp", "dataset", "output", "input"};
 constexpr std::array<string_view, 5> known_levels = {"pnetcdf", "hdf5", "netcdf4", "mpiio", "posix"};
 constexpr std::array<string_view, 2> known_accesses = {"write", "read"};
+constexpr std::array<string_view, 2> stored_types = {"double", "float"};
 constexpr std::array<string_view, 8> known_types = {"double", "float", "int",   "int64",
                                                     "short",  "int8",  "uint8", "uint64"};
 
@@ -282,6 +289,7 @@ class DirectiveReader {
       case ClauseForm::level: return read_choice(whole, known_levels, "level", clause);
       case ClauseForm::access: return read_choice(whole, known_accesses, "access", clause);
       case ClauseForm::type: return read_choice(whole, known_types, "type", clause);
+      case ClauseForm::stored_type: return read_choice(whole, stored_types, "type in the file", clause);
       case ClauseForm::name:
         if (!is_name(part(whole))) return add(whole, fmt::format("expected one name, e.g. {}", rule.example));
         clause.entries.push_back({"", "", {std::string(part(whole))}, whole});
@@ -312,6 +320,10 @@ class DirectiveReader {
     const std::size_t middle = part(each).find(sign);
     const string_view key = trimmed(part(each).substr(0, middle));
     const bool has_key = middle != string_view::npos && is_name(key);
+    if (rule.form == ClauseForm::extents && is_name(part(each))) {  // as many elements as the rank has
+      clause.entries.push_back({std::string(part(each)), "", {}, each});
+      return true;
+    }
     if (!has_key && rule.form == ClauseForm::widths && !part(each).empty()) {  // of all axes
       clause.entries.push_back({"", "", {std::string(part(each))}, each});
       return true;
@@ -360,7 +372,7 @@ class DirectiveReader {
     const Numbers* const numbers = numbers_in(rule.form);
     const std::size_t given = entry.values.size();
     if (numbers == nullptr)
-      return given == 1 || add(entry.at, fmt::format("expected one width after '{}:'", entry.key));
+      return given == 1 || add(entry.at, fmt::format("expected one value after '{}:'", entry.key));
     if (given >= numbers->min && given <= numbers->max) return true;
     return add(entry.at,
                fmt::format("expected {}: {}: {} (separate axes by ';')", numbers->text, entry.key, numbers->example));

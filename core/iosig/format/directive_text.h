@@ -5,10 +5,10 @@
 //   file NAME path(EXPR) level(LEVEL) comm(EXPR) [access(write|read)] [hint(KEY="VALUE", ...)] [signature parameters]
 //   dims FILE AXIS(EXPR)...                         AXIS(unlimited): records are added along it
 //   attr FILE KEY(VALUE)...                         VALUE := "text" | number | TYPE: EXPR
-//   decomp NAME [block(AXIS: START, COUNT; ...)] [cyclic(AXIS: NUMBER, OF[, SIZE]; ...)] [list(AXIS: INDICES, COUNT;
-//   ...)] dataset FILE.NAME type(TYPE) dims(AXIS, ...) data(EXPR) [decomp(NAME)] [ghost(AXIS: WIDTH, ...) or
-//   ghost(WIDTH)]
-//           [attr(KEY=VALUE, ...)]
+//   decomp NAME [block(AXIS: START, COUNT; ...)] [cyclic(AXIS: NUMBER, OF[, SIZE]; ...)]
+//          [list(AXIS: INDICES, COUNT; ...)]
+//   dataset FILE.NAME type(TYPE) dims(AXIS, ...) data(EXPR) [decomp(NAME)] [ghost(AXIS: WIDTH, ...) or ghost(WIDTH)]
+//           [as(double|float)] [memory(AXIS, AXIS: EXTENT, ...)] [component(AXIS: INDEX, ...)] [attr(KEY=VALUE, ...)]
 //   output FILE [record(EXPR)] [status(LVALUE)]     the place where the file, or a record of it, is written
 //   input FILE [record(EXPR)] [status(LVALUE)]      the place where it is read
 //

@@ -34,10 +34,21 @@ def contiguity(dataset: Dataset) -> Contiguity:
     dealt = [name for name in split if shares[name].kind != "block"]
     padded = [name for name in names if name in dataset.ghost]
     between = [name for name in padded if name != names[0]]
+    further = [axis.name for axis in dataset.memory[1:] if axis.index is not None or axis.extent is not None]
     inner = [name for name in split if name != names[0]]
     reasons = []
-    if between:
+    innermost = dataset.memory[-1]
+    if dataset.is_permuted:
+        order = ", ".join(axis.name for axis in dataset.memory)
+        reasons.append(f"memory is strided: its axes are {order}, in another order than the file's")
+    elif innermost.index is not None:
+        reasons.append(
+            f"memory is strided: the elements of {innermost.name} lie side by side, and one of them is moved"
+        )
+    elif between:
         reasons.append(f"memory is strided: ghost cells along {', '.join(between)} lie between the elements")
+    elif further:
+        reasons.append(f"memory is strided: the array has more along {', '.join(further)} than is moved")
     else:
         reasons.append("memory is contiguous: no ghost cells lie between the elements")
     if not split:
@@ -52,5 +63,6 @@ def contiguity(dataset: Dataset) -> Contiguity:
     if dataset.has_records:
         reasons.append(f"one record of {dataset.axes[0].name} is moved at a time")
     ranks = "one rank" if not split else "interleaved" if inner or dealt else "side by side"
-    memory, view = ("strided" if parts else "contiguous" for parts in (between, inner or dealt))
+    scattered = bool(between or further or dataset.is_permuted)
+    memory, view = ("strided" if parts else "contiguous" for parts in (scattered, inner or dealt))
     return Contiguity(dataset.name, memory, view, ranks, reasons)

@@ -13,7 +13,7 @@ import typer
 from iosig import command
 from iosig.drafts import replaced
 from iosig.generate.declarations import check_declarations
-from iosig.generate.model import LEVELS, Model, build
+from iosig.generate.model import LEVELS, MemoryAxis, Model, build
 from iosig.generate.optimise import Decision, decide
 from iosig.generate.render import MARK, Renderer
 from iosig.generate.template import Mistake, read_template
@@ -26,6 +26,12 @@ SHARES = {
     "cyclic": "{2} elements at a time, dealt to {1} ranks, of which this is number {0}",
     "list": "the {1} elements in {0}",
 }
+
+
+def memory_axis_text(axis: MemoryAxis) -> str:
+    if axis.index is not None:
+        return f"{axis.name}: {axis.index} of {axis.extent}"
+    return axis.name if axis.extent is None else f"{axis.name}: {axis.extent}"
 
 
 def model_text(model: Model) -> str:
@@ -41,9 +47,12 @@ def model_text(model: Model) -> str:
         for each in file.datasets:
             axes = ", ".join(axis.name for axis in each.axes)
             split = each.decomposition.name if each.decomposition else "none, rank 0 writes it"
+            kind = each.type if each.stored == each.type else f"{each.type} as {each.stored}"
             ghost = ", ".join(f"{axis}: {width}" for axis, width in each.ghost.items())
-            told = f"  data set {each.name}: {each.type} ({axes}) from {each.data}, decomposition {split}"
+            told = f"  data set {each.name}: {kind} ({axes}) from {each.data}, decomposition {split}"
             lines.append(told + (f", ghost cells {ghost}" if ghost else ""))
+            if [axis.name for axis in each.memory] != [axis.name for axis in each.axes]:
+                lines.append(f"    in memory ({', '.join(memory_axis_text(axis) for axis in each.memory)})")
     for known in model.decompositions.values():
         lines.append(f"decomposition {known.name}")
         lines += [f"  {axis}: {SHARES[share.kind].format(*share.values)}" for axis, share in known.shares.items()]

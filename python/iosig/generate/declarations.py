@@ -105,7 +105,7 @@ def element_of(type_: Type) -> tuple[Type, int]:
 def refusal(dataset: Dataset, type_: Type) -> str:
     """Why the expression cannot be the data set's array; empty if it can, or if nothing is known of it."""
     element, rank = element_of(type_)
-    wanted, axes = f"{dataset.type} *", len(dataset.record_shape)
+    wanted, axes = f"{dataset.type} *", len(dataset.memory) - dataset.has_records
     told = f"'{dataset.data}' is '{type_.get_canonical().spelling}'; expected "
     if rank == 0:
         return f"{told}an array or a pointer, e.g. '{wanted}'" if element.kind in NUMBERS | {TypeKind.RECORD} else ""

@@ -80,16 +80,33 @@ class Decomposition:
 
 
 @dataclass(frozen=True)
-class Dataset:
-    """`axes`: slowest first. Without a decomposition every rank has all of it, and the first one writes it."""
+class MemoryAxis:
+    """An axis of an array in memory. Without an extent it has the rank's elements and their ghost cells.
+
+    `index`: of an axis that the data set does not have, the one element along it that belongs to the data set.
+    """
 
     name: str
-    type: str
+    extent: str | None
+    index: str | None = None
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """`axes`: slowest first. Without a decomposition every rank has all of it, and the first one writes it.
+
+    `memory`: the axes of the array, slowest first; those of the data set unless it is given.
+    """
+
+    name: str
+    type: str  # of the elements in memory
+    stored: str  # of the elements in the file
     axes: list[Axis]
     data: str
     decomposition: Decomposition | None
     ghost: dict[str, str]
     attributes: list[Attribute]
+    memory: list[MemoryAxis]
     place: Place
 
     @property
@@ -105,6 +122,12 @@ class Dataset:
     def record_shape(self) -> list[Axis]:
         """Its axes, or those of one record."""
         return self.axes[1:] if self.has_records else self.axes
+
+    @property
+    def is_permuted(self) -> bool:
+        """Whether the axes have another order in memory than in the file."""
+        own = [axis.name for axis in self.axes]
+        return [axis.name for axis in self.memory if axis.name in own] != own
 
 
 @dataclass
@@ -165,10 +188,12 @@ def file_document(file: File) -> dict[str, Any]:
             {
                 "name": each.name,
                 "type": each.type,
+                "as": each.stored,
                 "axes": [axis.name for axis in each.axes],
                 "data": each.data,
                 "decomposition": None if split is None else {"name": split.name, **shares_document(split)},
                 "ghost": each.ghost,
+                "memory": [asdict(axis) for axis in each.memory],
                 "attributes": attributes(each.attributes),
                 "line": each.place.line,
             }
@@ -373,20 +398,92 @@ class Builder:
         split = self.decomposition_of(directive, file, bounded)
         every = [axis for axis in bounded if split is None or axis in split.shares]
         ghost = self.ghost_of(directive.clauses.get("ghost"), bounded, every, name)
+        memory = self.memory_of(directive, axes, name)
+        for word in ("memory", "as"):
+            if word in directive.clauses and split is not None and split.has_parts:
+                text = f"'{word}' of '{name}', whose decomp '{split.name}' deals or lists elements; expected blocks"
+                self.refuse(directive.clauses[word].place, text)
         attr = directive.clauses.get("attr")
         attributes = [Attribute(e.key, e.type, e.values[0], attr.place) for e in attr.entries] if attr else []
         if self.template.is_fortran:
             axes.reverse()  # Fortran names the fastest axis first
-            self.check_fortran(directive)
-        words = (directive.dataset, str(directive.get("type")), axes, str(directive.get("data")))
-        file.datasets.append(Dataset(*words, split, ghost, attributes, directive.place))
+            memory.reverse()
+            self.check_fortran(directive, [axis for axis in axes if axis.is_record])
+        words = (directive.dataset, str(directive.get("type")), self.stored_type(directive, file.level))
+        data = str(directive.get("data"))
+        file.datasets.append(Dataset(*words, axes, data, split, ghost, attributes, memory, directive.place))
         return None
 
-    def check_fortran(self, directive: Directive) -> None:
+    def stored_type(self, directive: Directive, level: str) -> str:
+        """That of the elements in the file."""
+        in_memory = str(directive.get("type"))
+        stored = directive.get("as") or in_memory
+        if stored != in_memory and in_memory not in ("double", "float"):
+            text = (
+                f"elements of type '{in_memory}' cannot be written as '{stored}'; expected type(double) or type(float)"
+            )
+            self.refuse(directive.clauses["as"].place, text)
+        elif stored != in_memory and level in ("netcdf4", "posix"):
+            text = f"level '{level}' writes elements as they are in memory; expected 'mpiio', 'pnetcdf' or 'hdf5'"
+            self.refuse(directive.clauses["as"].place, text)
+        return stored
+
+    def memory_of(self, directive: Directive, every: list[Axis], name: str) -> list[MemoryAxis]:
+        """The axes of the array as they are listed, which are `every` unless they are given. It has one record."""
+        axes = [axis.name for axis in every if not axis.is_record]
+        records = [MemoryAxis(axis.name, None) for axis in every if axis.is_record]
+        clause = directive.clauses.get("memory")
+        if clause is None:
+            if "component" in directive.clauses:
+                at = directive.clauses["component"].place
+                self.refuse(
+                    at, "'component' needs memory(...) with the axis that it names, e.g. memory(z, y, x, v: NV)"
+                )
+            return [MemoryAxis(axis.name, None) for axis in every]
+        listed_axes = {entry.key: entry.values[0] if entry.values else None for entry in clause.entries}
+        for axis in axes:
+            if axis not in listed_axes:
+                hint = nearest(axis, [each for each in listed_axes if each not in axes])
+                self.refuse(clause.place, f"'{name}' has the axis '{axis}', which memory(...) lacks{hint}")
+        further = {axis: extent for axis, extent in listed_axes.items() if axis not in axes}
+        indices = self.component_of(directive, clause, further, name)
+        found = [MemoryAxis(axis, extent, indices.get(axis)) for axis, extent in listed_axes.items()]
+        return [*found, *records] if self.template.is_fortran else [*records, *found]
+
+    def component_of(
+        self, directive: Directive, memory: Clause, further: dict[str, str | None], name: str
+    ) -> dict[str, str]:
+        """The index along each axis of `further`, which the data set does not have."""
+        clause = directive.clauses.get("component")
+        indices = {entry.key: entry.values[0] for entry in clause.entries} if clause else {}
+        for axis, extent in further.items():
+            if extent is None:
+                text = f"memory has the axis '{axis}', which '{name}' does not have: it needs an extent, {axis}: N"
+                self.refuse(memory.place, text)
+            elif axis not in indices:
+                text = f"memory has the axis '{axis}', which '{name}' does not have; expected component({axis}: INDEX)"
+                self.refuse(memory.place, text)
+        for axis, index in indices.items():
+            assert clause is not None
+            if axis not in further:
+                hint = nearest(axis, further) or f"; expected {listed(further)}"
+                self.refuse(clause.place, f"component of '{axis}', which is no axis that only memory has{hint}")
+                continue
+            at, elements = number(index), number(further[axis] or "")
+            if at is not None and (at < 0 or (elements is not None and at >= elements)):
+                most = f" to {elements - 1}" if elements is not None else " or more"
+                self.refuse(clause.place, f"component {at} of '{axis}'; they are counted from 0: expected 0{most}")
+        return indices
+
+    def check_fortran(self, directive: Directive, records: list[Axis]) -> None:
         """What Fortran does not have."""
         clause = directive.clauses["type"]
         if clause.value.startswith("uint"):
             self.refuse(clause.place, f"Fortran has no type '{clause.value}'; expected one with a sign")
+        if "as" in directive.clauses and len(directive.clauses["dims"].entries) == len(records):
+            self.refuse(
+                directive.clauses["as"].place, "a single number is written as it is; convert it in an expression"
+            )
 
     def axes_of(self, dims: Clause, file: File, name: str) -> list[Axis]:
         axes: list[Axis] = []

@@ -15,7 +15,7 @@ from typing import Any
 
 import jinja2
 
-from iosig.generate.model import Attribute, Axis, Dataset, Decomposition, File, Model, Share, Site
+from iosig.generate.model import Attribute, Axis, Dataset, Decomposition, File, MemoryAxis, Model, Share, Site
 from iosig.generate.template import Place, Template
 
 MARK = "Made by iosig generate"  # in the first line of each generated file
@@ -171,6 +171,7 @@ class Renderer:
         self.model = model
         self.ending = "f90" if template.is_fortran else "c"
         stem = re.sub(r"\W", "_", Path(template.path).stem)
+        self.buffers = any(is_packed(site.file, dataset) for site in model.sites for dataset in site.file.datasets)
         self.module = f"iosig_io_{stem}"[:63].lower()  # of Fortran; 63 characters are allowed
 
     def where(self, place: Place, what: str) -> str:
@@ -203,6 +204,13 @@ class Renderer:
             share_kinds={share.kind for dataset in datasets for share in shares_of(dataset)},
             has_scalars=any(not dataset.record_shape for dataset in datasets),
             max_axes=max(len(dataset.axes) for dataset in datasets),
+            max_memory=max(len(dataset.memory) for dataset in datasets),
+            permutes=any(
+                dataset.is_permuted and not is_packed(site.file, dataset)
+                for site in sites
+                for dataset in site.file.datasets
+            ),
+            buffers=self.buffers,
             module=self.module,
         )
 
@@ -249,6 +257,24 @@ class Renderer:
             """The record; -1 of a data set that has none."""
             return "iosig_record" if dataset.has_records else f"-{one}"
 
+        def number_of(dataset: Dataset) -> int:
+            return file.datasets.index(dataset) + 1
+
+        def file_axis(dataset: Dataset, axis: MemoryAxis) -> int:
+            """The number of the data set's axis, or -1: as C counts them, slowest first, or as Fortran does."""
+            names = [each.name for each in dataset.axes]
+            if axis.name not in names:
+                return -1
+            return len(names) - names.index(axis.name) if fortran else names.index(axis.name)
+
+        def extent_of(dataset: Dataset, axis: MemoryAxis) -> str:
+            none = "-1_MPI_OFFSET_KIND" if fortran else "-1"
+            return none if axis.extent is None else f"iosig_m{number_of(dataset)}_{axis.name}"
+
+        def index_of(dataset: Dataset, axis: MemoryAxis) -> str:
+            none = "0_MPI_OFFSET_KIND" if fortran else "0"
+            return none if axis.index is None else f"iosig_c{number_of(dataset)}_{axis.name}"
+
         def value_of(attribute: Attribute) -> str:
             """As an expression of Fortran."""
             return TYPES[attribute.type].fortran.format(attribute.value) if attribute.type else attribute.value
@@ -275,6 +301,12 @@ class Renderer:
             count_of=count_of,
             ghost_of=ghost_of,
             record_of=record_of,
+            file_axis=file_axis,
+            extent_of=extent_of,
+            index_of=index_of,
+            buffers=self.buffers,
+            file_buffers=any(is_packed(file, dataset) for dataset in file.datasets),
+            is_packed=lambda dataset: is_packed(file, dataset),
         )
 
     def code(self, text: str) -> list[str]:
@@ -335,6 +367,14 @@ def all_attributes(file: File) -> list[Attribute]:
 
 def shares_of(dataset: Dataset) -> list[Share]:
     return list(dataset.decomposition.shares.values()) if dataset.decomposition is not None else []
+
+
+def is_packed(file: File, dataset: Dataset) -> bool:
+    """Whether elements go through a buffer: MPI-IO converts no types; HDF5 neither changes the order of axes, nor
+    converts types in collective transfers; PnetCDF does all of it by itself."""
+    if file.level == "pnetcdf":
+        return False
+    return dataset.stored != dataset.type or (file.level == "hdf5" and dataset.is_permuted)
 
 
 def used_axes(file: File) -> list[Axis]:
