@@ -38,6 +38,7 @@
 #include "iosig/trace/source_lines.h"
 #include "lines/code_table.h"
 #include "lines/debug_files.h"
+#include "lines/inlined.h"
 #include "lines/places.h"
 
 namespace iosig::lines {
@@ -212,22 +213,14 @@ class Search {
 
   template <class SelectionsOf>
   void add_inlined_function(Dwarf_Die& unit, Dwarf_Addr bias, const SelectionsOf& selections_of, Dwarf_Die& die) {
-    Dwarf_Attribute attribute{};
-    Dwarf_Word file = 0, line = 0;
-    Dwarf_Files* files = nullptr;
-    std::size_t count = 0;
-    if (dwarf_formudata(dwarf_attr(&die, DW_AT_call_file, &attribute), &file) != 0 ||
-        dwarf_formudata(dwarf_attr(&die, DW_AT_call_line, &attribute), &line) != 0 ||
-        dwarf_getsrcfiles(&unit, &files, &count) != 0 || file >= count)
-      return;
-    const char* const path = dwarf_filesrc(files, file, nullptr, nullptr);
-    if (path == nullptr) return;
-    for (const std::size_t each : selections_of(path)) {
+    const auto place = inlined_at(unit, die);
+    if (!place) return;
+    for (const std::size_t each : selections_of(place->file)) {
       const SourceLines& wanted = selections_[each].lines;
-      if (line < wanted.first || line > wanted.last) continue;
+      if (place->line < wanted.first || place->line > wanted.last) continue;
       Dwarf_Addr base = 0, begin = 0, end = 0;
       for (std::ptrdiff_t at = 0; (at = dwarf_ranges(&die, at, &base, &begin, &end)) > 0;)
-        add_code(each, static_cast<std::uint32_t>(line), begin + bias, end + bias);
+        add_code(each, static_cast<std::uint32_t>(place->line), begin + bias, end + bias);
     }
   }
 

@@ -8,31 +8,19 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <vector>
 
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
 #include "lines/debug_files.h"
+#include "lines/inlined.h"
 
 namespace iosig::lines {
 namespace {
 
-std::string place_text(int line, std::string_view file) { return fmt::format("{} {}", line, file); }
-
-/// Returns the place into which a function was inlined; "": not known.
-std::string inlined_at(Dwarf_Die& unit, Dwarf_Die& function) {
-  Dwarf_Attribute attribute{};
-  Dwarf_Word file = 0, line = 0;
-  Dwarf_Files* files = nullptr;
-  std::size_t count = 0;
-  if (dwarf_formudata(dwarf_attr(&function, DW_AT_call_file, &attribute), &file) != 0 ||
-      dwarf_formudata(dwarf_attr(&function, DW_AT_call_line, &attribute), &line) != 0 ||
-      dwarf_getsrcfiles(&unit, &files, &count) != 0 || file >= count)
-    return {};
-  const char* const path = dwarf_filesrc(files, file, nullptr, nullptr);
-  return path == nullptr ? "" : place_text(static_cast<int>(line), path);
-}
+std::string place_text(std::uint64_t line, std::string_view file) { return fmt::format("{} {}", line, file); }
 
 std::string places_of(Dwfl_Module& module, Dwarf_Addr address) {
   std::vector<std::string> places;
@@ -40,7 +28,7 @@ std::string places_of(Dwfl_Module& module, Dwarf_Addr address) {
   Dwfl_Line* const row = dwfl_module_getsrc(&module, address);
   const char* const file = row == nullptr ? nullptr : dwfl_lineinfo(row, nullptr, &line, nullptr, nullptr, nullptr);
   if (file == nullptr || line <= 0) return {};
-  places.push_back(place_text(line, file));
+  places.push_back(place_text(static_cast<std::uint64_t>(line), file));
   Dwarf_Addr bias = 0;
   Dwarf_Die* const unit = dwfl_module_addrdie(&module, address, &bias);
   if (unit == nullptr) return places.front();
@@ -48,7 +36,7 @@ std::string places_of(Dwfl_Module& module, Dwarf_Addr address) {
   const int count = dwarf_getscopes(unit, address - bias, &scopes);
   for (int n = 0; n < count && dwarf_tag(&scopes[n]) != DW_TAG_subprogram; ++n)
     if (dwarf_tag(&scopes[n]) == DW_TAG_inlined_subroutine)
-      if (std::string place = inlined_at(*unit, scopes[n]); !place.empty()) places.push_back(std::move(place));
+      if (const auto place = inlined_at(*unit, scopes[n])) places.push_back(place_text(place->line, place->file));
   std::free(scopes);
   return fmt::format("{}", fmt::join(places, "\t"));
 }
