@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <string>
 
 #include "commands.h"
@@ -17,6 +18,7 @@
 #include "iosig/format/signature_text.h"
 #include "iosig/observe/advise.h"
 #include "iosig/observe/merged_accesses.h"
+#include "open_lines.h"
 #include "policy_options.h"
 #include "query_options.h"
 #include "storage_source.h"
@@ -156,10 +158,11 @@ void set_command(const std::vector<trace::Trace>& traces, observe::Surroundings&
 
 ordered_json text_or_null(const std::string& text) { return text.empty() ? ordered_json() : ordered_json(text); }
 
-ordered_json json_of(const Advice& each) {
+ordered_json json_of(const Advice& each, const OpenLines& lines) {
   return {{"topic", observe::topic_names[static_cast<std::size_t>(each.topic)]},
           {"stream", text_or_null(each.glob)},
           {"paths", each.paths},
+          {"opened_at", open_lines_of(each.paths, lines)},
           {"what", each.what},
           {"time_s", each.time_s},
           {"time_share", each.time_share},
@@ -186,13 +189,25 @@ std::string gain_text(const Advice& each) {
                      each.topic == observe::Topic::imbalance ? "the slowest rank's I/O time" : "the I/O time");
 }
 
-std::string text_of(const Advice& each, bool why) {
+/// Where the files are opened: a few of the places.
+std::string places_text(const std::vector<std::string>& paths, const OpenLines& lines) {
+  constexpr std::size_t max_places = 3;
+  std::vector<std::string> texts;
+  for (const OpenLine& each : open_lines_of(paths, lines)) texts.push_back(open_line_text(each));
+  const std::size_t shown = std::min(texts.size(), max_places);
+  std::string text = fmt::format("{}", fmt::join(std::span(texts).first(shown), "; "));
+  if (shown < texts.size()) text += fmt::format("; and at {} more places", texts.size() - shown);
+  return printable(text);
+}
+
+std::string text_of(const Advice& each, const OpenLines& lines, bool why) {
   std::string text = fmt::format("{}  {}\n", observe::topic_names[static_cast<std::size_t>(each.topic)],
                                  each.glob.empty() ? "all files" : printable(each.glob));
   const auto line = [&](std::string_view name, std::string_view value) {
     if (!value.empty()) text += fmt::format("  {:<9} {}\n", name, value);
   };
   line("what", each.what);
+  line("opened", places_text(each.paths, lines));
   line("time", fmt::format("{}, {} of the I/O time", about_seconds(each.time_s), percent_text(each.time_share)));
   line("help", each.help.text);
   line("command", each.help.command);
@@ -203,11 +218,13 @@ std::string text_of(const Advice& each, bool why) {
   return text;
 }
 
-void show(const RunAdvice& found, bool has_calls, const AdviseArguments& options, const Machine& machine,
+void show(const RunAdvice& found, const Evidence& evidence, const AdviseArguments& options, const Machine& machine,
           const Console& console) {
+  OpenLines lines;
+  for (const trace::Trace& each : evidence.traces) add_open_lines(each, lines, console);
   if (console.json) {
     ordered_json advice = ordered_json::array();
-    for (const Advice& each : found.advice) advice.push_back(json_of(each));
+    for (const Advice& each : found.advice) advice.push_back(json_of(each, lines));
     console.say_json(advice_schema, {{"traces", options.directories},
                                      {"storage", text_or_null(machine.file)},
                                      {"io_s", found.io_s},
@@ -217,7 +234,9 @@ void show(const RunAdvice& found, bool has_calls, const AdviseArguments& options
     return;
   }
   console.say(fmt::format("{} of I/O in {}", about_seconds(found.io_s), about_seconds(found.wall_s)));
-  for (const Advice& each : found.advice) console.say("\n" + std::string(trimmed(text_of(each, options.why))));
+  for (const Advice& each : found.advice) console.say("\n" + std::string(trimmed(text_of(each, lines, options.why))));
+  const bool has_calls =
+      std::ranges::any_of(evidence.traces, [](const trace::Trace& each) { return !each.parts().empty(); });
   if (found.advice.empty())
     console.say(has_calls ? "no advice: nothing costs much without need"
                           : "no advice: without calls, no costs are known");
@@ -243,9 +262,7 @@ int run_advise(const AdviseArguments& options, Console& console) {
       .choose = [&](const std::string& path, const std::string& signature) { return machine->choose(path, signature); },
       .no_gain = machine->no_gain()};
   set_command(evidence.traces, surroundings);
-  const bool has_calls =
-      std::ranges::any_of(evidence.traces, [](const trace::Trace& each) { return !each.parts().empty(); });
-  show(observe::advise(evidence.run, evidence.costs, surroundings, *min_gain), has_calls, options, *machine, console);
+  show(observe::advise(evidence.run, evidence.costs, surroundings, *min_gain), evidence, options, *machine, console);
   return yes;
 }
 

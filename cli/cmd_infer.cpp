@@ -140,15 +140,6 @@ std::string rules_text(const std::vector<InferredStream>& streams, const InferAr
   return text;
 }
 
-/// Returns where the stream's files were opened, ascending.
-std::set<OpenLine> lines_of(const InferredStream& stream, const OpenLines& lines) {
-  std::set<OpenLine> all;
-  for (const std::string& path : stream.paths)
-    if (const auto known = lines.find(path); known != lines.end())
-      all.insert(known->second.begin(), known->second.end());
-  return all;
-}
-
 /// What is not known of places in the source: one line each, before the pragmas.
 std::string places_text(const Gathered& gathered) {
   if (!gathered.lines.empty()) return {};
@@ -169,7 +160,7 @@ std::string pragmas_text(const std::vector<InferredStream>& streams, const Infer
       for (const std::string_view line : split(trimmed(reasons), '\n')) text += fmt::format("//{}\n", line.substr(1));
     }
     if (!stream.link_refusal.empty()) text += fmt::format("// no link in its place: {}\n", stream.link_refusal);
-    for (const OpenLine& line : lines_of(stream, gathered.lines))
+    for (const OpenLine& line : open_lines_of(stream.paths, gathered.lines))
       text += fmt::format("// opened at {}\n", printable(open_line_text(line)));
     const std::string signature = stream.signature_text(options.least_confidence);
     text += signature.empty() ? "// no pragma: no word is sure enough\n" : fmt::format("#pragma sig {}\n", signature);
@@ -189,7 +180,7 @@ ordered_json json_of(const std::vector<InferredStream>& streams, const InferArgu
     all.push_back({{"glob", stream.glob},
                    {"glob_why", stream.glob_why},
                    {"paths", stream.paths},
-                   {"opened_at", lines_of(stream, lines)},
+                   {"opened_at", open_lines_of(stream.paths, lines)},
                    {"signature", stream.signature_text(options.least_confidence)},
                    {"words", std::move(words)},
                    {"order", stream.order.empty() ? ordered_json(nullptr) : ordered_json(stream.order)},

@@ -85,6 +85,14 @@ std::map<std::string, LineTable> tables_of(const trace::Trace& trace) {
 
 std::string open_line_text(const OpenLine& line) { return fmt::format("{}", fmt::join(line, ", called at ")); }
 
+std::set<OpenLine> open_lines_of(const std::vector<std::string>& paths, const OpenLines& lines) {
+  std::set<OpenLine> all;
+  for (const std::string& path : paths)
+    if (const auto known = lines.find(path); known != lines.end())
+      all.insert(known->second.begin(), known->second.end());
+  return all;
+}
+
 void add_open_lines(const trace::Trace& trace, OpenLines& lines, const Console& console) {
   std::map<std::string, LineTable> tables = tables_of(trace);
   if (tables.empty()) return;

@@ -23,4 +23,7 @@ using OpenLines = std::map<std::string, std::set<OpenLine>>;
 /// a note says so.
 void add_open_lines(const trace::Trace& trace, OpenLines& lines, const Console& console);
 
+/// Returns where these files were opened, ascending.
+[[nodiscard]] std::set<OpenLine> open_lines_of(const std::vector<std::string>& paths, const OpenLines& lines);
+
 }  // namespace iosig::cli

@@ -141,7 +141,8 @@ TEST_CASE("a synced file that is removed may be a journal: temp is not sure, unl
     const Process* p = run.process(1);
     run.open(p, "/d/x", O_RDWR | O_CREAT | flags);
     run.call(p, Call::write, "/d/x", 0, 10, 10);
-    for (int n = 0; n < syncs; ++n) run.call(p, Call::fdatasync, "/d/x", none, none, 0);
+    for (int n = 0; n < syncs; ++n)
+      run.call(p, n % 2 == 0 ? Call::fdatasync : Call::io_uring_fsync, "/d/x", none, none, 0);
     if (is_read_back) run.call(p, Call::pread, "/d/x", 0, 10, 10);
     run.call(p, Call::unlink, "/d/x", none, none, 0);
     std::vector<TracedRun> runs;

@@ -19,8 +19,17 @@ constexpr std::size_t max_found = 100'000;
 
 bool is_open(Call call) { return call == Call::open || call == Call::fopen || call == Call::freopen; }
 
+/// Whether the call makes data durable; sync_file_range(2) does not.
 bool is_sync(Call call) {
-  return call == Call::fsync || call == Call::fdatasync || call == Call::syncfs || call == Call::msync;
+  switch (call) {
+    case Call::fsync:
+    case Call::fdatasync:
+    case Call::syncfs:
+    case Call::msync:
+    case Call::aio_fsync:
+    case Call::io_uring_fsync: return true;
+    default: return false;
+  }
 }
 
 /// How large a call makes a file; 0: it does not.

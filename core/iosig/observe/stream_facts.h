@@ -50,7 +50,7 @@ struct Transfers {
 struct StreamFacts {
   std::string path;
   std::array<std::unique_ptr<Transfers>, std::size(trace::layer_names)> layers;  ///< null: no access
-  std::uint64_t syncs = 0;              ///< fsync(2), fdatasync(2), syncfs(2), msync(2)
+  std::uint64_t syncs = 0;              ///< fsync(2) and its like, also asynchronous ones, syncfs(2), msync(2)
   std::uint64_t mapped_bytes = 0;       ///< by mmap(2): loads and stores are not in the trace
   std::int64_t allocated_end = 0;       ///< fallocate(2) and ftruncate(2) have made the file so large, or larger
   bool is_created = false;              ///< opened with O_CREAT, and nothing shows that it existed before
