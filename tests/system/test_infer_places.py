@@ -124,3 +124,16 @@ def test_calls_are_counted_by_the_line_that_opened_their_file(tracing: Tracing) 
     tracing("true")
     done = tracing.iosig(*asked[:2], tracing.trace, "--by", "source", check=None)
     assert "the traces do not say where files are opened" in done.stderr
+
+
+def test_advice_names_the_line(tracing: Tracing) -> None:
+    source = (
+        "#include <fcntl.h>\n#include <unistd.h>\nint main(void) {\n"
+        '  const int fd = open("data", O_CREAT | O_WRONLY, 0666);\n'
+        "  for (int n = 0; n < 100000; ++n)\n    if (write(fd, &n, sizeof n) < 0) return 1;\n}\n"
+    )
+    tracing(built(tracing, "small.c", source, "-g"))
+    document = tracing.iosig.json("advise", tracing.trace, "--min-gain", "0%")
+    [places] = [each["opened_at"] for each in document["advice"] if each["topic"] == "small-writes"]
+    assert places == [[f"{tracing.directory}/small.c:4"]]
+    assert f"  opened    {tracing.directory}/small.c:4\n" in tracing.iosig("advise", tracing.trace).stdout
