@@ -334,6 +334,13 @@ def test_directives_that_a_condition_leaves_out_are_warned_of_and_stay(tmp_path:
     assert with_io.stderr == "" and "iosig_end(" in with_io.stdout
 
 
+def test_a_hint_that_damages_data_on_one_mpi_library_is_warned_of(tmp_path: Path) -> None:
+    path = tmp_path / "t.c"
+    (warning,) = mistakes(path, template(**clause("file", "path(p)", 'path(p) hint(cb_nodes="2")')))
+    assert (warning.severity, warning.place.line) == ("warning", 4)
+    assert "the hint 'cb_nodes' can damage data" in warning.message
+
+
 def test_only_a_generated_file_is_replaced(tmp_path: Path) -> None:
     path, out = tmp_path / "t.c", tmp_path / "out.c"
     path.write_text(template())

@@ -272,6 +272,10 @@ class Builder:
             text = f"level 'posix' does without MPI-IO; the hints of '{directive.name}' are left out"
             self.refuse(directive.clauses["hint"].place, text, "warning")
             hints = {}
+        if "cb_nodes" in hints:
+            text = "with Open MPI 4.1's own MPI-IO (OMPIO, component vulcan) the hint 'cb_nodes' can damage data"
+            how = "leave it out there, or run with --mca fcoll dynamic or --mca io romio321"
+            self.refuse(directive.clauses["hint"].place, f"{text}; {how}", "warning")
         self.model.files[directive.name] = File(
             directive.name,
             str(directive.get("path")),

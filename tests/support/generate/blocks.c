@@ -27,7 +27,8 @@ int main(int argc, char** argv) {
   for (long long z = 0; writes && z < whole; z++)
     for (int x = 0; x < WIDTH; x++) grid[(z + GHOST) * line + x + GHOST] = (int)(10 * (start + z) + x);
   if (!writes) memset(head, 0, sizeof head);
-#pragma sigio file f path(path) level(mpiio) comm(MPI_COMM_WORLD) hint(cb_nodes = "2", romio_cb_write = "enable")
+#pragma sigio file f path(path) level(mpiio) comm(MPI_COMM_WORLD) \
+    hint(access_style = "write_once", romio_cb_write = "enable")
 #pragma sigio dims f z(rows) x(WIDTH)
 #pragma sigio attr f step(int : 7 * 6) time(double : head[1]) name("blo\"cks") /* a comment */
 #pragma sigio decomp rows_of block(z : start, count)

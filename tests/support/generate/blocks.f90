@@ -30,7 +30,7 @@ program blocks
       end do
     end do
   end if
-  !$SIGIO file f path(path) level(mpiio) comm(MPI_COMM_WORLD) hint(cb_nodes="2") ! a comment
+  !$SIGIO file f path(path) level(mpiio) comm(MPI_COMM_WORLD) hint(access_style="write_once") ! a comment
   !$sigio dims f z(rows) x(width)
   !$sigio attr f step(int: 7*6) time(double: head(2)) name('it''s') &
   !$sigio&  small(2.5d-1)
