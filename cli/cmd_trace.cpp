@@ -33,7 +33,7 @@ using trace::Call;
 struct TraceArguments {
   std::string directory, calls;
   std::vector<std::string> files, sources, command;
-  bool paused = false, microseconds = false, dry_run = false;
+  bool paused = false, microseconds = false, dry_run = false, no_open_lines = false;
 };
 
 constexpr std::size_t max_glob_bytes = 255;  ///< as the recorder keeps them
@@ -156,6 +156,7 @@ int trace_command(TraceArguments& options, Console& console) {
     settings.push_back({"IOSIG_TRACE_LINES", std::move(line_reader)});
   }
   if (options.microseconds) settings.push_back({"IOSIG_TRACE_TIMES", "us"});
+  if (options.no_open_lines) settings.push_back({"IOSIG_TRACE_PLACES", "no"});
   if (options.paused) settings.push_back({"IOSIG_TRACE_PAUSED", "1"});
   if (has_tsc_clock()) settings.push_back({"IOSIG_TRACE_CLOCK", "tsc"});
   settings.push_back(sanitizer_setting());
@@ -180,6 +181,7 @@ void add_trace(Verb app, Action& action) {
       .type_name("FILE[:LINES]")
       .repeatable();
   verb.add_flag("--paused", options->paused, "record nothing until the program calls iosig_trace_start() (iosig.h)");
+  verb.add_flag("--no-open-lines", options->no_open_lines, "do not note from which lines the program opens files");
   verb.add_flag("--microseconds", options->microseconds, "keep times as whole microseconds, in fewer bytes");
   verb.add_flag("--dry-run", options->dry_run, "print the environment and the command; run nothing");
   verb.footer(

@@ -103,6 +103,9 @@ def test_without_line_tables_nothing_is_noted(tracing: Tracing) -> None:
     assert set().union(*places(tracing).values()) == set()
     assert "programs compiled with -g tell" in tracing.iosig("infer", tracing.trace, "--pragmas").stdout
     assert not any(b"opened=" in part.read_bytes() for part in tracing.trace.glob("*.part"))
+    program = built(tracing, "opens.c", C, "-g", "own.so", "-Wl,-rpath,$ORIGIN")
+    tracing(program, options=("--no-open-lines",))
+    assert not any(b"opened=" in part.read_bytes() for part in tracing.trace.glob("*.part"))
 
 
 def test_calls_are_counted_by_the_line_that_opened_their_file(tracing: Tracing) -> None:

@@ -35,6 +35,8 @@ constexpr std::uint32_t max_walks = 4096;  ///< of a thread: who opens more file
 /// Stack that the unwinder needs, with reserve: a signal handler may run on a small one.
 constexpr std::uintptr_t caller_walk_bytes = 6144;
 
+bool are_places_noted = false;
+
 extern "C" const char __ehdr_start __attribute__((visibility("hidden")));  // where this library is loaded
 
 // ---------------------------------------------------------------------------------- does the program have line tables?
@@ -185,10 +187,12 @@ void write_place(ThreadPart& part, PlaceCache& cache, std::uint32_t path) {
 
 }  // namespace
 
+void set_open_places(bool are_noted) { are_places_noted = are_noted; }
+
 #if HAS_OBJECT_SEARCH
 
 [[gnu::noinline]] void note_open_place(std::uint32_t path) {
-  if (path == 0 || path == left_out_path) return;
+  if (!are_places_noted || path == 0 || path == left_out_path) return;
   const runtime::ErrnoKept kept;
   ThreadPart* const part = this_part;
   if (part->limit == 0 || !has_program_line_table() || is_on_small_signal_stack()) return;

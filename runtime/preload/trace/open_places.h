@@ -31,6 +31,9 @@ struct PlaceCache {
   std::array<char, fact_bytes> text;
 };
 
+/// Whether places are noted. Called when the library is loaded.
+void set_open_places(bool are_noted);
+
 /// Called after a file was opened whose path has this id: notes from where. Preserves errno.
 void note_open_place(std::uint32_t path);
 

@@ -7,6 +7,7 @@
 //   IOSIG_TRACE_TIMES   "us": times are kept as whole microseconds; without it exactly
 //   IOSIG_TRACE_SOURCES source lines of the calls, separated by commas; without it calls from everywhere
 //   IOSIG_TRACE_LINES   path of iosig-lines, which finds their code
+//   IOSIG_TRACE_PLACES  "no": the stack is not walked at opens
 //   IOSIG_TRACE_PAUSED  nothing is recorded until the program calls iosig_trace_start()
 //
 // The environment, and so the trace, goes on to the programs that the process starts.
@@ -20,6 +21,7 @@
 #include "preload/hooks/hook.h"
 #include "preload/prefetch/reads.h"
 #include "preload/trace/names.h"
+#include "preload/trace/open_places.h"
 #include "preload/trace/process_facts.h"
 #include "preload/trace/thread_part.h"
 #include "preload/trace/uring.h"
@@ -96,6 +98,7 @@ __attribute__((constructor(103))) void load(int argument_count, char** arguments
   remember_machine(argument_count, arguments);
   set_traced_globs(runtime::kept_setting("IOSIG_TRACE_FILES"));
   start_parts(directory, runtime::setting("IOSIG_TRACE_TIMES") == "us");
+  set_open_places(runtime::setting("IOSIG_TRACE_PLACES") != "no");
   set_sources(runtime::kept_setting("IOSIG_TRACE_LINES"), runtime::kept_setting("IOSIG_TRACE_SOURCES"));
   {
     const ReentrancyGuard inside(is_inside);
