@@ -170,7 +170,7 @@ int main(int count, char **words) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   memset(bytes, 'a' + rank, sizeof bytes);
   MPI_File_open(MPI_COMM_WORLD, "shared", MPI_MODE_WRONLY | MPI_MODE_CREATE, MPI_INFO_NULL, &file);
-  for (int n = 0; n < 1500; n++)
+  for (int n = 0; n < 10000; n++)
     MPI_File_write_at(file, ((MPI_Offset)n * ranks + rank) * 1000, bytes, 1000, MPI_BYTE, MPI_STATUS_IGNORE);
   MPI_File_close(&file);
   return MPI_Finalize();
@@ -188,8 +188,8 @@ def test_ranks_that_share_a_file_want_a_container(tracing: Tracing, tmp_path: Pa
     subprocess.run(["mpirun", "-n", "4", *tracing.command(program)], cwd=tracing.directory, env=env, check=True,
                    capture_output=True, timeout=120)  # fmt: skip
     advice = advised(tracing, "--storage", disk)["shared-file"]
-    assert len(listed(tracing, advice)) == 4 * 1500
-    assert advice["what"].startswith("4 processes make 6000 writes of 1000 B")
+    assert len(listed(tracing, advice)) == 4 * 10000
+    assert advice["what"].startswith("4 processes make 40000 writes of 1000 B")
     assert advice["help"]["command"].startswith("mpirun -n 4 iosig run --container ")
     plain = (tracing.directory / "shared").read_bytes()
     (tracing.directory / "shared").unlink()
