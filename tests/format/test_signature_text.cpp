@@ -181,6 +181,9 @@ TEST_CASE("signature: parse, print, parse is the identity for every signature") 
     }
     s.archive = coin();
     s.tamperproof = coin();
+    s.may_be_volatile = coin();
+    if (s.lifetime != Lifetime::temp && coin()) s.residence = coin() ? Residence::home : Residence::rest;
+    if (coin()) s.passes = 1 + random() % 1000;
     if (coin()) s.bytes_per_io = 1 + (random() >> (1 + random() % 62));
     if (coin()) s.total_bytes = 1 + (random() >> (1 + random() % 62));
     const auto positive = [&] {
@@ -188,6 +191,7 @@ TEST_CASE("signature: parse, print, parse is the identity for every signature") 
     };
     if (coin()) s.mttdl_s = positive();
     if (coin()) s.duration_s = positive();
+    if (coin()) s.think_s = positive();
     if (coin()) s.read_share = static_cast<double>(random() >> 11) * 0x1p-53;
     if (coin()) s.availability = static_cast<double>(random() >> 11) * 0x1p-53;
     const std::string text = signature_text(s);
