@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,47 @@ def test_advice_names_the_line(tracing: Tracing) -> None:
     [places] = [each["opened_at"] for each in document["advice"] if each["topic"] == "small-writes"]
     assert places == [[f"{tracing.directory}/small.c:4"]]
     assert f"  opened    {tracing.directory}/small.c:4\n" in tracing.iosig("advise", tracing.trace).stdout
+
+
+SMALL_STACK = """#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int depth;
+static int deep(int n) {
+  volatile char frame[64];
+  frame[0] = 0;
+  if (n > 0) return deep(n - 1) + frame[0];
+  return open("small", O_CREAT | O_WRONLY, 0666);  // OPEN
+}
+static void* run(void* none) {
+  const int fd = deep(depth);
+  if (write(fd, "text", 4) != 4) _exit(1);
+  return none;
+}
+int main(int count, char** words) {
+  pthread_t thread;
+  pthread_attr_t small;
+  depth = count > 1 ? atoi(words[1]) : 0;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, 16384);
+  pthread_create(&thread, &small, run, 0);
+  return pthread_join(thread, 0);
+}
+"""
+
+
+def test_the_unwinder_needs_no_stack_of_the_program(tracing: Tracing) -> None:
+    program = built(tracing, "stack.c", SMALL_STACK, "-g", "-O1", "-fno-optimize-sibling-calls", "-pthread")
+
+    def survives(depth: int, *options: str) -> bool:
+        words = tracing.command(program, depth, options=options)
+        return subprocess.run(words, cwd=tracing.directory, env=tracing.iosig.env, capture_output=True).returncode == 0
+
+    works, fails = 0, 200  # calls before the open
+    while fails - works > 1:
+        middle = (works + fails) // 2
+        works, fails = (middle, fails) if survives(middle, "--no-open-lines") else (works, middle)
+    assert works > 10 and survives(works - 1)
+    [lines] = places(tracing)["small"]
+    assert lines[0] == f"stack.c:{line_of(SMALL_STACK, '// OPEN')}"

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <csignal>
 #include <cstring>
 #include <span>
 
@@ -22,8 +21,9 @@
 #include "preload/trace/names.h"
 #include "preload/trace/thread_part.h"
 
-// _dl_find_object(3) takes no lock: a signal handler may open files. Without it, nothing is noted.
-#if __GLIBC_PREREQ(2, 35)
+// _dl_find_object(3) takes no lock: a signal handler may open files. Without it, or on other processors than the one
+// whose stack this file can leave, nothing is noted.
+#if __GLIBC_PREREQ(2, 35) && defined(__x86_64__)
 #define HAS_OBJECT_SEARCH 1
 #endif
 
@@ -32,8 +32,6 @@ namespace {
 
 constexpr int max_callers = 64;
 constexpr std::uint32_t max_walks = 4096;  ///< of a thread: who opens more files has shown where
-/// Stack that the unwinder needs, with reserve: a signal handler may run on a small one.
-constexpr std::uintptr_t caller_walk_bytes = 6144;
 
 bool are_places_noted = false;
 
@@ -100,12 +98,36 @@ _Unwind_Reason_Code note_caller(_Unwind_Context* context, void* argument) {
   return _URC_NO_REASON;
 }
 
-/// Whether a signal handler's own stack has no room for a walk.
-bool is_on_small_signal_stack() {
-  stack_t other{};
-  return ::sigaltstack(nullptr, &other) == 0 && (other.ss_flags & SS_ONSTACK) != 0 &&
-         reinterpret_cast<std::uintptr_t>(&other) - reinterpret_cast<std::uintptr_t>(other.ss_sp) < caller_walk_bytes;
-}
+/// Calls function(argument) on another stack, of which `top` is the end: that of the program may be a coroutine's or a
+/// signal handler's, and the unwinder needs some 6 KB. The unwinder finds its way back by the frame pointer.
+extern "C" void iosig_call_on_stack(void (*function)(void*), void* argument, void* top)
+    __attribute__((visibility("hidden")));
+asm(R"(
+  .text
+  .p2align 4
+  .hidden iosig_call_on_stack
+  .globl iosig_call_on_stack
+  .type iosig_call_on_stack, @function
+iosig_call_on_stack:
+  .cfi_startproc
+  push %rbp
+  .cfi_def_cfa_offset 16
+  .cfi_offset %rbp, -16
+  mov %rsp, %rbp
+  .cfi_def_cfa_register %rbp
+  mov %rdx, %rsp
+  mov %rdi, %rax
+  mov %rsi, %rdi
+  call *%rax
+  mov %rbp, %rsp
+  pop %rbp
+  .cfi_def_cfa %rsp, 8
+  ret
+  .cfi_endproc
+  .size iosig_call_on_stack, . - iosig_call_on_stack
+)");
+
+void walk_stack_of_open(void* walk) { (void)_Unwind_Backtrace(note_caller, walk); }
 
 // ------------------------------------------------------------------------------------------------------ write the
 // facts
@@ -195,12 +217,12 @@ void set_open_places(bool are_noted) { are_places_noted = are_noted; }
   if (!are_places_noted || path == 0 || path == left_out_path) return;
   const runtime::ErrnoKept kept;
   ThreadPart* const part = this_part;
-  if (part->limit == 0 || !has_program_line_table() || is_on_small_signal_stack()) return;
+  if (part->limit == 0 || !has_program_line_table()) return;
   const SignalsLater later;
   PlaceCache& cache = places_of(*part);
   if (cache.walk.walks >= max_walks) return;
   cache.walk = {.walks = cache.walk.walks + 1, .walked = 0, .count = 0, .hash = 0xcbf29ce484222325, .addresses = {}};
-  (void)_Unwind_Backtrace(note_caller, &cache.walk);
+  iosig_call_on_stack(walk_stack_of_open, &cache.walk, cache.stack.data() + cache.stack.size());
   if (cache.walk.count > 0) write_place(*part, cache, path);
 }
 

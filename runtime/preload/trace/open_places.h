@@ -29,6 +29,7 @@ struct PlaceCache {
   std::uint32_t next_object;
   OpenWalk walk;
   std::array<char, fact_bytes> text;
+  alignas(16) std::array<std::byte, 16384> stack;  ///< of the unwinder
 };
 
 /// Whether places are noted. Called when the library is loaded.
