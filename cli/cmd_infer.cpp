@@ -47,7 +47,7 @@ struct InferArguments {
 /// The processes of all traces so far.
 using Known = std::map<std::uint64_t, std::string>;
 
-/// What all traces say beside their runs.
+/// Gathered from all traces, besides their runs.
 struct Gathered {
   Known known;
   std::size_t left_out = 0;       ///< streams in the system's directories
@@ -140,7 +140,7 @@ std::string rules_text(const std::vector<InferredStream>& streams, const InferAr
   return text;
 }
 
-/// What is not known of places in the source: one line each, before the pragmas.
+/// Returns the comment before the pragmas: how to find the opens if the trace does not know their lines.
 std::string places_text(const Gathered& gathered) {
   if (!gathered.lines.empty()) return {};
   if (!gathered.sources.empty())

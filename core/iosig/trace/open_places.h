@@ -36,7 +36,7 @@ struct OpenPlaces {
   std::vector<OpenPlace> places;  ///< at most 4096
 };
 
-/// Reads the facts of a part, which come in the order in which they were written. What is no sound fact is left out.
+/// Reads the facts of a part, which come in the order in which they were written. Malformed facts are left out.
 class OpenPlaceReader {
  public:
   explicit OpenPlaceReader(OpenPlaces& into) : into_(into) {}
