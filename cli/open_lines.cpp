@@ -42,7 +42,8 @@ void add_own_lines(std::string_view places, OpenLine& lines) {
 
 bool is_unchanged(const std::string& path, const trace::CodeFile& file) {
   struct stat now {};
-  return ::stat(path.c_str(), &now) == 0 && static_cast<std::uint64_t>(now.st_size) == file.bytes &&
+  return ::stat(path.c_str(), &now) == 0 && S_ISREG(now.st_mode) &&
+         static_cast<std::uint64_t>(now.st_size) == file.bytes &&
          static_cast<std::uint64_t>(now.st_mtim.tv_sec) * 1'000'000'000 +
                  static_cast<std::uint64_t>(now.st_mtim.tv_nsec) ==
              file.modified_ns;

@@ -1,6 +1,6 @@
-// What a user has bound to the paths of a program's files: which new files become containers and where their data go,
-// and how files will be read. Reads the rules file that IOSIG_RULES names, and the globs in IOSIG_CONTAINERS. `iosig
-// run` sets both variables.
+// The bindings of paths to how their files are kept and read: which new files become containers and where their data
+// go, and how files will be read. Reads the rules file that IOSIG_RULES names, and the globs in IOSIG_CONTAINERS.
+// `iosig run` sets both variables.
 #pragma once
 
 #include <optional>

@@ -14,7 +14,7 @@
 
 namespace iosig::prefetch {
 
-/// What a declared file holds: the reads of one file, or a model of several.
+/// The content of a declared file: the reads of one file, or a model of several.
 using DeclaredContent = std::variant<KnownReads, ReadModel>;
 
 /// Reads a declared file: an order, or a pattern (binary or JSON), or a model. Fails as `system`, or `bad_input` with

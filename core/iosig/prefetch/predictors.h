@@ -27,7 +27,7 @@ struct MadePredictor {
 /// Returns the predictor of a stream of the file at `path`. Called by one thread of a process.
 using PredictorMaker = std::function<MadePredictor(const std::string& path)>;
 
-/// What is known of the reads of files before they are read.
+/// Sources of knowledge about the reads of files before the program makes them.
 struct PredictorSources {
   ReadModel model = {};  ///< of earlier runs
   /// Returns what a signature says of the reads of the file at `path`. Called by one thread of a process. May be empty.

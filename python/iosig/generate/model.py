@@ -19,7 +19,7 @@ RAW_LEVELS = ("mpiio", "posix")  # their files have no header
 RECORD_LEVELS = ("pnetcdf", "hdf5", "netcdf4")  # their files say how many records they have
 MAX_INT = 2**31 - 1
 UNLIMITED = "unlimited"
-# What the values of a share are, and the least that they can be.
+# The values of each kind of share, and their least values.
 SHARE_VALUES = {
     "block": (("first index", 0), ("number of elements", 0)),
     "cyclic": (("number of this rank", 0), ("number of ranks", 1), ("number of elements at a time", 1)),

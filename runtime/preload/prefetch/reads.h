@@ -46,7 +46,7 @@ template <class Make>
   return position;
 }
 
-/// close(2). What a child of vfork() closes is still open in its parent, whose memory this is.
+/// close(2). Ignored in a child of vfork(): the parent, whose memory this is, still has the file open.
 template <class Make>
 [[nodiscard]] int closes(int fd, const Make& make) {
   if (is_on && !is_stray_child()) observer.closed(fd);

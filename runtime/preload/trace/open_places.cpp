@@ -43,35 +43,41 @@ bool read_whole(long fd, void* bytes, std::size_t count, std::uint64_t offset) {
   return ::syscall(SYS_pread64, fd, bytes, count, offset) == static_cast<long>(count);
 }
 
-/// Whether an ELF file of this machine's class has a section .debug_line.
-bool has_line_table(long fd) {
+/// Whether an ELF file of this machine's class has a section .debug_line. `memory` takes the section headers.
+bool has_line_table(long fd, std::span<char> memory) {
+  using Section = ElfW(Shdr);
   ElfW(Ehdr) head{};
-  ElfW(Shdr) names{}, section{};
   if (!read_whole(fd, &head, sizeof head, 0) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
-      head.e_shentsize != sizeof section || head.e_shstrndx >= head.e_shnum ||
-      !read_whole(fd, &names, sizeof names, head.e_shoff + head.e_shstrndx * sizeof names))
+      head.e_shentsize != sizeof(Section) || head.e_shstrndx >= head.e_shnum)
     return false;
+  const auto section = [&](std::size_t number) {
+    Section found;
+    std::memcpy(&found, memory.data() + number * sizeof found, sizeof found);
+    return found;
+  };
+  const std::size_t bytes = head.e_shnum * sizeof(Section);
+  if (bytes > memory.size() || !read_whole(fd, memory.data(), bytes, head.e_shoff)) return false;
   constexpr std::string_view wanted(".debug_line\0", 12);
-  for (std::size_t n = head.e_shnum; n-- > 0;) {  // they are at the end
+  for (std::size_t n = 0; n < head.e_shnum; ++n) {
     std::array<char, wanted.size()> name{};
-    if (!read_whole(fd, &section, sizeof section, head.e_shoff + n * sizeof section) || section.sh_type == SHT_NOBITS ||
-        (section.sh_flags & SHF_ALLOC) != 0)
-      continue;
-    if (read_whole(fd, name.data(), name.size(), names.sh_offset + section.sh_name) &&
+    const Section each = section(n);
+    if (each.sh_type == SHT_NOBITS || (each.sh_flags & SHF_ALLOC) != 0) continue;
+    if (read_whole(fd, name.data(), name.size(), section(head.e_shstrndx).sh_offset + each.sh_name) &&
         std::string_view(name.data(), name.size()) == wanted)
       return true;
   }
   return false;
 }
 
-bool has_program_line_table() {
-  enum Known : std::uint8_t { unasked, no, yes };
-  static std::atomic<Known> known{unasked};
-  if (const Known before = known.load(std::memory_order_relaxed); before != unasked) return before == yes;
+/// Whether the program has line tables of its own. The answer for the process.
+enum class LineTable : std::uint8_t { unasked, absent, present };
+std::atomic<LineTable> program_line_table{LineTable::unasked};
+
+bool find_program_line_table(std::span<char> memory) {
   const long fd = sys_open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-  const bool has_table = fd >= 0 && has_line_table(fd);
+  const bool has_table = fd >= 0 && has_line_table(fd, memory);
   if (fd >= 0) sys_close(fd);
-  known.store(has_table ? yes : no, std::memory_order_relaxed);
+  program_line_table.store(has_table ? LineTable::present : LineTable::absent, std::memory_order_relaxed);
   return has_table;
 }
 
@@ -129,8 +135,7 @@ iosig_call_on_stack:
 
 void walk_stack_of_open(void* walk) { (void)_Unwind_Backtrace(note_caller, walk); }
 
-// ------------------------------------------------------------------------------------------------------ write the
-// facts
+// -------------------------------------------------------------------------------- write the facts
 
 /// Writes a text "key=value", ended by NUL, to memory of the part: the stack may be small.
 class Fact {
@@ -217,9 +222,11 @@ void set_open_places(bool are_noted) { are_places_noted = are_noted; }
   if (!are_places_noted || path == 0 || path == left_out_path) return;
   const runtime::ErrnoKept kept;
   ThreadPart* const part = this_part;
-  if (part->limit == 0 || !has_program_line_table()) return;
+  const LineTable known = program_line_table.load(std::memory_order_relaxed);
+  if (part->limit == 0 || known == LineTable::absent) return;
   const SignalsLater later;
   PlaceCache& cache = places_of(*part);
+  if (known == LineTable::unasked && !find_program_line_table(cache.section_headers)) return;
   if (cache.walk.walks >= max_walks) return;
   cache.walk = {.walks = cache.walk.walks + 1, .walked = 0, .count = 0, .hash = 0xcbf29ce484222325, .addresses = {}};
   iosig_call_on_stack(walk_stack_of_open, &cache.walk, cache.stack.data() + cache.stack.size());

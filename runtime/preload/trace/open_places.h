@@ -20,7 +20,7 @@ struct OpenWalk {
   std::array<std::uintptr_t, 12> addresses;  ///< theirs, innermost first
 };
 
-/// What a thread remembers of the places that it has written. In its part's memory, zero at first.
+/// The places that a thread has written, and memory for more. In its part's memory, zero at first.
 struct PlaceCache {
   static constexpr std::size_t fact_bytes = 4400;
   std::array<std::uint64_t, 512>
@@ -29,6 +29,7 @@ struct PlaceCache {
   std::uint32_t next_object;
   OpenWalk walk;
   std::array<char, fact_bytes> text;
+  std::array<char, 8192> section_headers;          ///< of the program: 128
   alignas(16) std::array<std::byte, 16384> stack;  ///< of the unwinder
 };
 
