@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Iosig
-from iosig.generate.model import build
+from iosig.generate.build import build
 from iosig.generate.template import Mistake, read_template
 
 IOSIG_GENERATE = Path(sys.executable).with_name("iosig-generate")

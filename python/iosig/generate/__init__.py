@@ -5,7 +5,8 @@ ranks share it.
 Each stage of the pipeline is a file:
 
     template.py   the source, its directives and their mistakes, as the core reads them
-    model.py      files, axes, decompositions, data sets; names and ranks are checked
+    model.py      files, axes, decompositions, data sets
+    build.py      the model from the directives; names and ranks are checked
     declarations.py  whether the arrays are what the directives say, by libclang (C and C++)
     analysis.py   which bytes are contiguous: in memory, in a rank's view of the file, across ranks
     optimise.py   how the data are moved, and why

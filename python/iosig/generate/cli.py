@@ -12,8 +12,9 @@ import typer
 
 from iosig import command
 from iosig.drafts import replaced
+from iosig.generate.build import build
 from iosig.generate.declarations import check_declarations
-from iosig.generate.model import LEVELS, MemoryAxis, Model, build
+from iosig.generate.model import LEVELS, MemoryAxis, Model
 from iosig.generate.optimise import Decision, decide
 from iosig.generate.render import MARK, Renderer
 from iosig.generate.template import Mistake, read_template
