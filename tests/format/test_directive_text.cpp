@@ -110,6 +110,30 @@ TEST_CASE("directive: axes of memory have an extent or none; components have an 
   CHECK(mistake("data(d) as(int)").message == "unknown type in the file 'int'; expected double, float");
 }
 
+TEST_CASE("directive: each names a data set for components along an axis, in turn or by an index") {
+  const Directive dataset =
+      directive_of("dataset ckpt type(double) dims(z) data(d) memory(z, v: NV) each(v : dens, velx=f(1, 2), vely)");
+  CHECK(dataset.name == "ckpt");
+  CHECK(dataset.dataset.empty());
+  const auto& entries = dataset.clauses.back().entries;
+  REQUIRE(entries.size() == 3);
+  CHECK(entries[0].key == "dens");
+  CHECK(entries[0].values == std::vector<std::string>{"v"});
+  CHECK(entries[1].key == "velx");
+  CHECK(entries[1].values == std::vector<std::string>{"v", "f(1, 2)"});
+  const auto mistake = [](const std::string& more, const std::string& name = "c") {
+    return mistake_in("dataset " + name + " type(double) dims(z) data(d) memory(z, v: 3) " + more);
+  };
+  CHECK(mistake("each(dens, velx)").message == "expected an axis and ':', e.g. each(v: dens, velx=4)");
+  CHECK(mistake("each(v: dens, dens=2)").at == "dens=2");
+  CHECK(mistake("each(v: dens, 4)").at == "4");
+  CHECK(mistake("each(v: dens, )").message.starts_with("expected the names of data sets"));
+  CHECK(mistake("each(v: dens; w: a)").at == "dens; w: a");
+  CHECK(mistake("each(v: dens=)").message == "expected a value after 'dens='");
+  CHECK(mistake("each(v: dens)", "c.t").at == "each");
+  CHECK(mistake("component(v: 1)").at == "c");
+}
+
 TEST_CASE("directive: one width is for all axes, and an expression with a colon is no axis") {
   const auto width = [](const char* text) {
     return directive_of(("dataset c.t type(int) dims(z) data(d) ghost(" + std::string(text) + ")").c_str())

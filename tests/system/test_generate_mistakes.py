@@ -148,6 +148,36 @@ SEEDED: dict[str, tuple[dict[str, str], str, str]] = {
         "dataset",
         "'component' needs memory(...)",
     ),
+    "each without memory": (
+        clause("dataset", "ckpt.t type(int)", "ckpt each(v: a, b) type(int)"),
+        "dataset",
+        "'each' needs memory(...)",
+    ),
+    "each with the name of a data set": (
+        clause("dataset", "data(t)", "data(t) memory(z, y, v: 3) each(v: a, b)"),
+        "dataset",
+        "'each' names the data sets; expected dataset ckpt",
+    ),
+    "each beyond the extent": (
+        clause("dataset", "ckpt.t", "ckpt memory(z, y, v: 3) each(v: a, b=2, c)"),
+        "dataset",
+        "component 3 of 'v'; they are counted from 0: expected 0 to 2",
+    ),
+    "each with one component twice": (
+        clause("dataset", "ckpt.t", "ckpt memory(z, y, v: 3) each(v: a, b, c=1)"),
+        "dataset",
+        "'b' and 'c' are both component 1 of 'v'",
+    ),
+    "each and a component of the same axis": (
+        clause("dataset", "ckpt.t", "ckpt memory(z, y, v: 3) component(v: 0) each(v: a, b)"),
+        "dataset",
+        "component(v: 0), and each(v: ...) of the same axis",
+    ),
+    "each of a data set that is declared": (
+        after("dataset", "dataset ckpt type(int) dims(z, y) decomp(blk) data(t) memory(z, y, v: 3) each(v: s, t)"),
+        "dataset+1",
+        "data set 'ckpt.t' is declared again",
+    ),
     "integers as floats": (
         clause("dataset", "data(t)", "data(t) as(float)"),
         "dataset",

@@ -29,6 +29,7 @@ enum class ClauseForm {
   widths,       ///< z: G, y: G, or G
   extents,      ///< z, y, v: NV
   indices,      ///< v: 3, ...
+  components,   ///< v: dens, velx=4, ...
   hints,        ///< key="value", ...
   attributes,   ///< key=value, ...
   ranges,       ///< z: start, count; ...
@@ -61,6 +62,7 @@ constexpr std::array clause_rules = {
     ClauseRule{"dataset", "as", ClauseForm::stored_type, false, "as(float)"},
     ClauseRule{"dataset", "memory", ClauseForm::extents, false, "memory(z, y, x, v: NV)"},
     ClauseRule{"dataset", "component", ClauseForm::indices, false, "component(v: 0)"},
+    ClauseRule{"dataset", "each", ClauseForm::components, false, "each(v: dens, velx=4)"},
     ClauseRule{"dataset", "decomp", ClauseForm::name, false, "decomp(blk)"},
     ClauseRule{"dataset", "ghost", ClauseForm::widths, false, "ghost(z: 2, y: 2)"},
     ClauseRule{"dataset", "attr", ClauseForm::attributes, false, "attr(units=\"K\")"},
@@ -188,10 +190,10 @@ class DirectiveReader {
     const std::size_t point = part(name).find('.');
     directive.name = part(name).substr(0, point);
     if (point != string_view::npos) directive.dataset = part(name).substr(point + 1);
-    const bool fits = is_name(directive.name) && (is_dataset ? is_name(directive.dataset) : point == string_view::npos);
+    const bool fits =
+        is_name(directive.name) && (point == string_view::npos || (is_dataset && is_name(directive.dataset)));
     if (fits && !(at_ < text_.size() && text_[at_] == '(')) return true;
-    if (is_dataset)
-      return add(name, "expected the file's name, a point and the data set's name: dataset ckpt.temp ...");
+    if (is_dataset) return add(name, "expected the name of a file and of a data set: dataset ckpt.temp ...");
     return add(name,
                fmt::format("expected the name of a {0}: {0} {1} ...", directive.kind == "decomp" ? "decomp" : "file",
                            directive.kind == "decomp" ? "blk" : "ckpt"));
@@ -296,15 +298,40 @@ class DirectiveReader {
         return true;
       default: break;
     }
+    if (rule.form == ClauseForm::components) return read_components(rule, value, clause);
     const char separator = numbers_in(rule.form) != nullptr ? ';' : ',';
     for (const Span each : split_span(value, separator)) {
       if (!read_entry(rule, trimmed_span(text_, each), clause)) return false;
-      const DirectiveEntry& made = clause.entries.back();
-      const auto twice = std::find_if(clause.entries.begin(), clause.entries.end() - 1,
-                                      [&](const DirectiveEntry& one) { return one.key == made.key; });
-      const bool is_list = rule.form == ClauseForm::names;
-      if (!is_list && twice != clause.entries.end() - 1)
-        return add(made.at, fmt::format("'{}' is given twice in {}", made.key, rule.name));
+      if (rule.form != ClauseForm::names && !is_new(rule, clause)) return false;
+    }
+    return true;
+  }
+
+  /// Whether no entry before the last one has its key.
+  bool is_new(const ClauseRule& rule, const DirectiveClause& clause) {
+    const DirectiveEntry& made = clause.entries.back();
+    const auto same = [&](const DirectiveEntry& each) { return each.key == made.key; };
+    return std::none_of(clause.entries.begin(), clause.entries.end() - 1, same) ||
+           add(made.at, fmt::format("'{}' is given twice in {}", made.key, rule.name));
+  }
+
+  /// Reads `AXIS: NAME, NAME=INDEX, ...`.
+  bool read_components(const ClauseRule& rule, Span value, DirectiveClause& clause) {
+    const std::size_t colon = part(value).find(':');
+    const std::string axis(trimmed(part(value).substr(0, colon)));
+    if (colon == string_view::npos || !is_name(axis))
+      return add(trimmed_span(text_, value), fmt::format("expected an axis and ':', e.g. {}", rule.example));
+    for (const Span each : split_span({value.begin + colon + 1, value.end}, ',')) {
+      const Span at = trimmed_span(text_, each);
+      const std::size_t equals = part(at).find('=');
+      const string_view name = trimmed(part(at).substr(0, equals));
+      if (!is_name(name)) return add(at, fmt::format("expected the names of data sets, e.g. {}", rule.example));
+      clause.entries.push_back({std::string(name), "", {axis}, at});
+      if (!is_new(rule, clause)) return false;
+      if (equals == string_view::npos) continue;
+      const string_view index = trimmed(part(at).substr(equals + 1));
+      if (index.empty()) return add(at, fmt::format("expected a value after '{}='", name));
+      clause.entries.back().values.emplace_back(index);
     }
     return true;
   }
@@ -429,8 +456,23 @@ class DirectiveReader {
     if (parsed.ok()) result_.directive.signature = signature_text(parsed.signature);
   }
 
+  /// A data set is named by the directive, or several by each(...).
+  void check_dataset_name() {
+    const Directive& directive = result_.directive;
+    const auto each = std::ranges::find(directive.clauses, "each", &DirectiveClause::name);
+    const bool has_each = each != directive.clauses.end();
+    if (has_each && !directive.dataset.empty())
+      add(each->at, fmt::format("'each' names the data sets; expected dataset {} ..., without '.{}'", directive.name,
+                                directive.dataset));
+    else if (!has_each && directive.dataset.empty())
+      add(directive.name_at,
+          fmt::format("expected the file's name, a point and the data set's name: dataset {}.temp ..., or each(...)",
+                      directive.name));
+  }
+
   void check_required() {
     const Directive& directive = result_.directive;
+    if (directive.kind == "dataset") check_dataset_name();
     for (const ClauseRule& rule : clause_rules) {
       const auto same = [&](const DirectiveClause& each) { return each.name == rule.name; };
       if (rule.kind == directive.kind && rule.is_required && std::ranges::none_of(directive.clauses, same))

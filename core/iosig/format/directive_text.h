@@ -9,6 +9,7 @@
 //          [list(AXIS: INDICES, COUNT; ...)]
 //   dataset FILE.NAME type(TYPE) dims(AXIS, ...) data(EXPR) [decomp(NAME)] [ghost(AXIS: WIDTH, ...) or ghost(WIDTH)]
 //           [as(double|float)] [memory(AXIS, AXIS: EXTENT, ...)] [component(AXIS: INDEX, ...)] [attr(KEY=VALUE, ...)]
+//   dataset FILE each(AXIS: NAME[=INDEX], ...) ...  a data set for each of these components of the array along AXIS
 //   output FILE [record(EXPR)] [status(LVALUE)]     the place where the file, or a record of it, is written
 //   input FILE [record(EXPR)] [status(LVALUE)]      the place where it is read
 //
@@ -25,7 +26,8 @@
 namespace iosig {
 
 /// One entry of a clause: `z: c[0]*L, L` has the key `z` and two values. Without a key, e.g. in dims(z, y), the key is
-/// empty. `type` is the one before an attribute's value, e.g. attr(time=double: t), or empty.
+/// empty. `type` is the one before an attribute's value, e.g. attr(time=double: t), or empty. In each(v: dens, velx=4)
+/// the keys are dens and velx; the values are the axis and, if there is one, the index.
 struct DirectiveEntry {
   std::string key, type;
   std::vector<std::string> values;
@@ -41,7 +43,7 @@ struct DirectiveClause {
 struct Directive {
   std::string kind;     ///< file, dims, attr, decomp, dataset, output, input
   std::string name;     ///< of the file; of the decomposition
-  std::string dataset;  ///< of `dataset FILE.NAME`: NAME
+  std::string dataset;  ///< of `dataset FILE.NAME`: NAME; empty if each(...) has the names
   Span name_at;
   std::vector<DirectiveClause> clauses;  ///< in their order; those of dims and attr have the user's names
   std::string signature;                 ///< of `file`: canonical, or empty

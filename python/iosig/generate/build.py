@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from iosig.generate.model import (
     LEVELS,
@@ -27,6 +28,7 @@ from iosig.generate.template import Clause, Directive, Entry, Mistake, Place, Te
 RAW_LEVELS = ("mpiio", "posix")  # their files have no header
 RECORD_LEVELS = ("pnetcdf", "hdf5", "netcdf4")  # their files say how many records they have
 MAX_INT = 2**31 - 1
+EACH = "each"  # stands for the index of each component
 # The values of each kind of share, and their least values.
 SHARE_VALUES = {
     "block": (("first index", 0), ("number of elements", 0)),
@@ -42,6 +44,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def listed(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names) or "none"
+
+
+def at_component(memory: list[MemoryAxis], index: str) -> list[MemoryAxis]:
+    """The axes of one of the data sets that each(...) names."""
+    return [replace(axis, index=index) if axis.index == EACH else axis for axis in memory]
 
 
 class Builder:
@@ -202,12 +209,13 @@ class Builder:
         file = self.file_of(directive)
         if file is None:
             return None
-        name = f"{file.name}.{directive.dataset}"
-        for known in file.datasets:
-            if known.name == directive.dataset:
-                return self.refuse(
-                    directive.place, f"data set '{name}' is declared again; first in line {known.place.line}"
-                )
+        components = self.components_of(directive)
+        for each in components or {directive.dataset: ""}:
+            known = next((one for one in file.datasets if one.name == each), None)
+            if known is not None:
+                text = f"data set '{file.name}.{each}' is declared again; first in line {known.place.line}"
+                return self.refuse(directive.place, text)
+        name = f"{file.name}.{directive.dataset or next(iter(components))}"
         axes = self.axes_of(directive.clauses["dims"], file, name)
         if len(axes) < len(directive.clauses["dims"].entries):
             return None  # what else is wrong may follow from that
@@ -223,7 +231,7 @@ class Builder:
         split = self.decomposition_of(directive, file, bounded)
         every = [axis for axis in bounded if split is None or axis in split.shares]
         ghost = self.ghost_of(directive.clauses.get("ghost"), bounded, every, name)
-        memory = self.memory_of(directive, axes, name)
+        memory = self.memory_of(directive, components, axes, name)
         for word in ("memory", "as"):
             if word in directive.clauses and split is not None and split.has_parts:
                 text = f"'{word}' of '{name}', whose decomp '{split.name}' deals or lists elements; expected blocks"
@@ -234,10 +242,30 @@ class Builder:
             axes.reverse()  # Fortran names the fastest axis first
             memory.reverse()
             self.check_fortran(directive, [axis for axis in axes if axis.is_record])
-        words = (directive.dataset, str(directive.get("type")), self.stored_type(directive, file.level))
+        types = (str(directive.get("type")), self.stored_type(directive, file.level))
         data = str(directive.get("data"))
-        file.datasets.append(Dataset(*words, axes, data, split, ghost, attributes, memory, directive.place))
+        one = Dataset(directive.dataset, *types, axes, data, split, ghost, attributes, memory, directive.place)
+        many = [replace(one, name=each, memory=at_component(memory, index)) for each, index in components.items()]
+        file.datasets += many or [one]
         return None
+
+    def components_of(self, directive: Directive) -> dict[str, str]:
+        """The index of each data set that each(...) names; without one it is that behind the one before."""
+        clause = directive.clauses.get("each")
+        found: dict[str, str] = {}
+        given, offset = "", 0
+        for entry in clause.entries if clause else []:
+            assert clause is not None
+            given, offset = (entry.values[1], 0) if len(entry.values) > 1 else (given, offset)
+            base = number(given or "0")
+            index = str(base + offset) if base is not None else f"({given}) + {offset}" if offset else given
+            twin = next((name for name, known in found.items() if known == index), None)
+            if twin is not None:
+                text = f"'{twin}' and '{entry.key}' are both component {index} of '{entry.values[0]}'"
+                self.refuse(clause.place, f"{text}; expected different ones")
+            found[entry.key] = index
+            offset += 1
+        return found
 
     def stored_type(self, directive: Directive, level: str) -> str:
         """That of the elements in the file."""
@@ -253,17 +281,18 @@ class Builder:
             self.refuse(directive.clauses["as"].place, text)
         return stored
 
-    def memory_of(self, directive: Directive, every: list[Axis], name: str) -> list[MemoryAxis]:
+    def memory_of(
+        self, directive: Directive, components: dict[str, str], every: list[Axis], name: str
+    ) -> list[MemoryAxis]:
         """The axes of the array as they are listed, which are `every` unless they are given. It has one record."""
         axes = [axis.name for axis in every if not axis.is_record]
         records = [MemoryAxis(axis.name, None) for axis in every if axis.is_record]
         clause = directive.clauses.get("memory")
         if clause is None:
-            if "component" in directive.clauses:
-                at = directive.clauses["component"].place
-                self.refuse(
-                    at, "'component' needs memory(...) with the axis that it names, e.g. memory(z, y, x, v: NV)"
-                )
+            for word in ("component", "each"):
+                if word in directive.clauses:
+                    text = f"'{word}' needs memory(...) with the axis that it names, e.g. memory(z, y, x, v: NV)"
+                    self.refuse(directive.clauses[word].place, text)
             return [MemoryAxis(axis.name, None) for axis in every]
         listed_axes = {entry.key: entry.values[0] if entry.values else None for entry in clause.entries}
         for axis in axes:
@@ -271,16 +300,30 @@ class Builder:
                 hint = nearest(axis, [each for each in listed_axes if each not in axes])
                 self.refuse(clause.place, f"'{name}' has the axis '{axis}', which memory(...) lacks{hint}")
         further = {axis: extent for axis, extent in listed_axes.items() if axis not in axes}
-        indices = self.component_of(directive, clause, further, name)
+        indices = self.component_of(directive, components, further, name)
         found = [MemoryAxis(axis, extent, indices.get(axis)) for axis, extent in listed_axes.items()]
         return [*found, *records] if self.template.is_fortran else [*records, *found]
 
     def component_of(
-        self, directive: Directive, memory: Clause, further: dict[str, str | None], name: str
+        self, directive: Directive, components: dict[str, str], further: dict[str, str | None], name: str
     ) -> dict[str, str]:
-        """The index along each axis of `further`, which the data set does not have."""
-        clause = directive.clauses.get("component")
-        indices = {entry.key: entry.values[0] for entry in clause.entries} if clause else {}
+        """The index along each axis of `further`, which the data set does not have; EACH of that of each(...)."""
+        memory = directive.clauses["memory"]
+        indices: dict[str, str] = {}
+        for word in ("component", "each"):
+            clause = directive.clauses.get(word)
+            if clause is None:
+                continue
+            pairs = [(entry.key, entry.values[0]) for entry in clause.entries]
+            if word == "each":
+                pairs = [(clause.value, index) for index in components.values()]
+            for axis, index in pairs:
+                self.check_component(clause, axis, index, further)
+            for axis, index in dict(pairs).items():
+                if axis in indices:
+                    text = f"component({axis}: {indices[axis]}), and each({axis}: ...) of the same axis"
+                    self.refuse(clause.place, f"{text}; expected one of them")
+                indices[axis] = EACH if word == "each" else index
         for axis, extent in further.items():
             if extent is None:
                 text = f"memory has the axis '{axis}', which '{name}' does not have: it needs an extent, {axis}: N"
@@ -288,17 +331,17 @@ class Builder:
             elif axis not in indices:
                 text = f"memory has the axis '{axis}', which '{name}' does not have; expected component({axis}: INDEX)"
                 self.refuse(memory.place, text)
-        for axis, index in indices.items():
-            assert clause is not None
-            if axis not in further:
-                hint = nearest(axis, further) or f"; expected {listed(further)}"
-                self.refuse(clause.place, f"component of '{axis}', which is no axis that only memory has{hint}")
-                continue
-            at, elements = number(index), number(further[axis] or "")
-            if at is not None and (at < 0 or (elements is not None and at >= elements)):
-                most = f" to {elements - 1}" if elements is not None else " or more"
-                self.refuse(clause.place, f"component {at} of '{axis}'; they are counted from 0: expected 0{most}")
         return indices
+
+    def check_component(self, clause: Clause, axis: str, index: str, further: dict[str, str | None]) -> None:
+        if axis not in further:
+            hint = nearest(axis, further) or f"; expected {listed(further)}"
+            return self.refuse(clause.place, f"component of '{axis}', which is no axis that only memory has{hint}")
+        at, elements = number(index), number(further[axis] or "")
+        if at is not None and (at < 0 or (elements is not None and at >= elements)):
+            most = f" to {elements - 1}" if elements is not None else " or more"
+            self.refuse(clause.place, f"component {at} of '{axis}'; they are counted from 0: expected 0{most}")
+        return None
 
     def check_fortran(self, directive: Directive, records: list[Axis]) -> None:
         """What Fortran does not have."""
