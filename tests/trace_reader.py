@@ -14,9 +14,9 @@ WORD = (1 << 64) - 1
 LSEEK = 11
 ABANDONED = 2
 KNOWN = {
-    int(number): (layer, moves)
-    for number, layer, moves in re.findall(
-        r"IOSIG_CALL\((\d+), \w+, (\w+), (\w+)\)",
+    int(number): (layer, {"read": "reads", "write": "writes"}.get(kind, "nothing"))
+    for number, layer, kind in re.findall(
+        r"IOSIG_CALL\((\d+), \w+, (\w+), (\w+), \w+\)",
         (Path(__file__).parent.parent / "core" / "iosig" / "trace" / "calls.inc").read_text(),
     )
 }

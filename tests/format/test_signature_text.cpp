@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include <random>
-#include <regex>
 
 #include "iosig/base/files.h"
 #include "iosig/base/units.h"
@@ -27,14 +26,12 @@ std::string refusal(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("signature: each parameter stands in the docs and in the fuzzer's seed") {
+TEST_CASE("signature: each parameter stands in the docs") {
   const std::string page = *read_file(IOSIG_TEST_DATA "/../../docs/formats/signature.md");
-  const std::string seed = *read_file(IOSIG_TEST_DATA "/../fuzz/corpus/signature/every-parameter");
   for (const ParameterInfo& parameter : signature_parameters()) {
     CAPTURE(parameter.name);
     const std::string name(parameter.name);
     CHECK(page.find("`" + name + (parameter.example.empty() ? "`" : "(")) != std::string::npos);
-    CHECK(std::regex_search(seed, std::regex("(^|[ \n])" + name + "\\b")));
   }
 }
 

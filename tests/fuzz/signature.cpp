@@ -1,4 +1,5 @@
-// Fuzzes the signature grammar: the input's first line is a sigdef, the rest a sig that may use it.
+// Fuzzes the signature grammar: the input's first line is a sigdef, the rest a sig that may use it. Byte 1 and another one
+// stand for a parameter of the table with its example, so that parameters which are added later are fuzzed too.
 #include "iosig/format/signature_text.h"
 #include "property.h"
 
@@ -28,11 +29,29 @@ void check_round_trip(const ParsedSignature& parsed) {
   hold(again && *again == parsed.signature, "a printed signature is read back", text);
 }
 
+std::string with_parameters(std::string_view input) {
+  const std::vector<ParameterInfo>& parameters = signature_parameters();
+  std::string text;
+  for (std::size_t n = 0; n < input.size(); ++n) {
+    if (input[n] != 1 || n + 1 == input.size()) {
+      text += input[n];
+      continue;
+    }
+    const ParameterInfo& parameter = parameters[static_cast<unsigned char>(input[++n]) % parameters.size()];
+    text += parameter.name;
+    if (!parameter.example.empty()) text.append("(").append(parameter.example).append(")");
+  }
+  return text;
+}
+
 }  // namespace
 
-void try_one(std::string_view text) {
+void try_one(std::string_view input) {
+  const std::string text = with_parameters(input);
+  const std::string_view whole = text;
   const std::size_t end = std::min(text.find('\n'), text.size());
-  const std::string_view definition_text = text.substr(0, end), sig_text = text.substr(std::min(end + 1, text.size()));
+  const std::string_view definition_text = whole.substr(0, end),
+                         sig_text = whole.substr(std::min(end + 1, text.size()));
 
   const ParsedSignature definition = parse_sigdef(definition_text);
   check_diagnostics(definition, definition_text);

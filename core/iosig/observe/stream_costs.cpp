@@ -11,6 +11,8 @@ namespace {
 
 using trace::Access;
 using trace::Call;
+using trace::CallKind;
+using trace::CallManner;
 using trace::Moves;
 
 /// No storage is behind these names.
@@ -21,60 +23,28 @@ bool is_no_storage(std::string_view path) {
 }
 
 /// Whether the call changes a file or its attributes, besides those that move bytes, and open.
-bool changes_file(Call call) {
-  switch (call) {
-    case Call::ftruncate:
-    case Call::truncate:
-    case Call::fallocate:
-    case Call::io_uring_fallocate:
-    case Call::aio_write:
-    case Call::chmod:
-    case Call::fchmod:
-    case Call::chown:
-    case Call::fchown:
-    case Call::utime:
-    case Call::setxattr:
-    case Call::removexattr:
-    case Call::link: return true;
-    default: return false;
-  }
+bool changes_file(CallKind kind) {
+  return kind == CallKind::truncate || kind == CallKind::allocate || kind == CallKind::begin_write ||
+         kind == CallKind::set_attribute || kind == CallKind::link;
 }
 
 /// Whether the call gives or takes names, which changes the directory.
-bool changes_names(Call call) {
-  switch (call) {
-    case Call::unlink:
-    case Call::rmdir:
-    case Call::rename:
-    case Call::symlink:
-    case Call::mkdir:
-    case Call::mknod: return true;
+bool changes_names(CallKind kind) {
+  switch (kind) {
+    case CallKind::unlink:
+    case CallKind::rename:
+    case CallKind::make_directory:
+    case CallKind::remove_directory:
+    case CallKind::make_name: return true;
     default: return false;
   }
 }
 
-bool writes_unseen(Call call) { return call == Call::aio_write || call == Call::lio_listio || call == Call::io_submit; }
+bool writes_unseen(CallKind kind) { return kind == CallKind::begin_write || kind == CallKind::begin_list; }
 
-bool is_collective(Call call) {
-  switch (call) {
-    case Call::MPI_File_write_all:
-    case Call::MPI_File_write_at_all:
-    case Call::MPI_File_write_ordered:
-    case Call::MPI_File_iwrite_all:
-    case Call::MPI_File_iwrite_at_all:
-    case Call::MPI_File_write_all_begin:
-    case Call::MPI_File_write_at_all_begin:
-    case Call::MPI_File_write_ordered_begin:
-    case Call::MPI_File_read_all:
-    case Call::MPI_File_read_at_all:
-    case Call::MPI_File_read_ordered:
-    case Call::MPI_File_iread_all:
-    case Call::MPI_File_iread_at_all:
-    case Call::MPI_File_read_all_begin:
-    case Call::MPI_File_read_at_all_begin:
-    case Call::MPI_File_read_ordered_begin: return true;
-    default: return false;
-  }
+bool is_collective_transfer(Call call) {
+  const CallManner manner = call_manner_of(call);
+  return moves_of(call) != Moves::nothing && (manner == CallManner::collective || manner == CallManner::waits_for_all);
 }
 
 bool is_over(const Access& access) { return !access.is_in_flight && (access.flags & trace::abandoned) == 0; }
@@ -126,31 +96,29 @@ CostGatherer::Seen& CostGatherer::seen_by(const trace::Process& process, std::si
 
 void CostGatherer::add(const Access& access) {
   if (access.call == Call::inherited) return;
-  if (writes_unseen(access.call)) run_.has_unseen_writes = true;
+  const CallKind kind = call_kind_of(access.call);
+  if (writes_unseen(kind)) run_.has_unseen_writes = true;
   if (access.path.empty()) return;
   const std::size_t number = number_of(access.path);
   if (states_[number].is_left_out) return;
-  const Moves moves = trace::moves_of(access.call);
-  const bool may_change = moves == Moves::writes || changes_file(access.call) || changes_names(access.call);
+  const bool may_change = kind == CallKind::write || changes_file(kind) || changes_names(kind);
   if (!is_over(access)) {
     if (may_change) add_change(number, INT64_MAX);
     return;
   }
   add_time(access);
-  if (is_collective(access.call)) collective_calls_[{access.process, access.tid}] = access.id;
-  if (moves != Moves::nothing) add_transfer(access, streams_[number]);
+  if (is_collective_transfer(access.call)) collective_calls_[{access.process, access.tid}] = access.id;
+  if (moves_of(access.call) != Moves::nothing) add_transfer(access, streams_[number]);
   if (may_change) add_change(number, access.end_ns);
-  if (changes_names(access.call)) add_change_of_directory(access);
-  switch (access.call) {
-    case Call::open:
-    case Call::fopen:
-    case Call::freopen: return add_open(access, number);
-    case Call::stat:
-    case Call::access: return add_stat(access, number);
-    case Call::fsync:
-    case Call::fdatasync: return add_sync(access, number);
-    case Call::mmap: streams_[number].is_mapped = true; return;
-    case Call::rename: {
+  if (changes_names(kind)) add_change_of_directory(access);
+  switch (kind) {
+    case CallKind::open:
+      if (layer_of(access.call) != trace::Layer::mpi_io) add_open(access, number);
+      return;
+    case CallKind::look_up: return add_stat(access, number);
+    case CallKind::sync: return add_sync(access, number);
+    case CallKind::map: streams_[number].is_mapped = true; return;
+    case CallKind::rename: {
       const auto to = access.process->names.find(static_cast<std::uint32_t>(access.length));
       if (to == access.process->names.end()) return;
       const std::size_t target = number_of(to->second);
@@ -158,7 +126,7 @@ void CostGatherer::add(const Access& access) {
       ++states_[target].names;
       [[fallthrough]];
     }
-    case Call::unlink: ++states_[number].names; return;
+    case CallKind::unlink: ++states_[number].names; return;
     default: return;
   }
 }
@@ -191,7 +159,7 @@ void CostGatherer::add_transfer(const Access& access, StreamCosts& stream) {
     if (is_unaligned) ++into.below_block_unaligned;
   }
   if (layer == trace::Layer::mpi_io && !reads)
-    ++(is_collective(access.call) ? stream.collective_mpi_writes : stream.independent_mpi_writes);
+    ++(is_collective_transfer(access.call) ? stream.collective_mpi_writes : stream.independent_mpi_writes);
   if (layer != trace::Layer::posix || !access.process->rank) return;
   RankCosts& rank = run_.ranks[*access.process->rank];
   rank.spent.add(ns);

@@ -11,31 +11,24 @@ namespace {
 
 using trace::Access;
 using trace::Call;
+using trace::CallKind;
 using trace::Moves;
 
 constexpr std::int64_t least_pause_ns = 10'000'000;
 constexpr std::int64_t block_bytes = 4096;
 constexpr std::size_t max_found = 100'000;
 
-bool is_open(Call call) { return call == Call::open || call == Call::fopen || call == Call::freopen; }
-
 /// Whether the call makes data durable; sync_file_range(2) does not.
 bool is_sync(Call call) {
-  switch (call) {
-    case Call::fsync:
-    case Call::fdatasync:
-    case Call::syncfs:
-    case Call::msync:
-    case Call::aio_fsync:
-    case Call::io_uring_fsync: return true;
-    default: return false;
-  }
+  const CallKind kind = call_kind_of(call);
+  return kind == CallKind::sync || kind == CallKind::begin_sync || call == Call::syncfs || call == Call::msync;
 }
 
 /// How large a call makes a file; 0: it does not.
 std::int64_t allocated_by(const Access& access) {
-  if (access.call == Call::ftruncate || access.call == Call::truncate) return access.length;
-  if (access.call != Call::fallocate || access.length > INT64_MAX - access.offset) return 0;
+  const CallKind kind = call_kind_of(access.call);
+  if (kind == CallKind::truncate) return access.length;
+  if (kind != CallKind::allocate || access.length > INT64_MAX - access.offset) return 0;
   return access.offset + access.length;
 }
 
@@ -46,7 +39,7 @@ bool has(const auto& files, const Access& access) {
 
 /// Calls after whose success something has the name.
 bool finds(Call call) {
-  return call == Call::stat || call == Call::access || call == Call::getxattr || call == Call::symlink;
+  return call_kind_of(call) == CallKind::look_up || call == Call::getxattr || call == Call::symlink;
 }
 
 }  // namespace
@@ -77,16 +70,17 @@ void FactGatherer::add(const Access& access) {
   if (access.is_in_flight || access.result < 0 || has(nameless_files_, access)) return;
   const Moves moves = moves_of(access.call);
   if (moves != Moves::nothing) return add_transfer(access, moves);
-  if (is_open(access.call)) return add_open(access);
-  if (access.call == Call::unlink) return add_removal(access.path);
-  if (access.call == Call::rename) return add_rename(access.path, access.second_path);
-  if (access.call == Call::link) return add_link(access.path, access.second_path);
+  const CallKind kind = call_kind_of(access.call);
+  if (kind == CallKind::open && layer_of(access.call) != trace::Layer::mpi_io) return add_open(access);
+  if (kind == CallKind::unlink) return add_removal(access.path);
+  if (kind == CallKind::rename) return add_rename(access.path, access.second_path);
+  if (kind == CallKind::link) return add_link(access.path, access.second_path);
   if (const std::int64_t end = allocated_by(access); end > 0) {
     StreamFacts& stream = streams_[number_of(access.path)];
     stream.allocated_end = std::max(stream.allocated_end, end);
   }
   if (is_sync(access.call)) ++streams_[number_of(access.path)].syncs;
-  if (access.call == Call::mmap && access.length > 0)
+  if (kind == CallKind::map && access.length > 0)
     streams_[number_of(access.path)].mapped_bytes += static_cast<std::uint64_t>(access.length);
   if (finds(access.call) && found_.size() < max_found && !named_.contains(access.path)) found_.emplace(access.path);
 }

@@ -5,16 +5,18 @@
 namespace iosig {
 
 using trace::Call;
-using trace::Moves;
+using trace::CallKind;
 
 namespace {
 
 /// The C library opens a stream's file by a call of its own, which is not in the layer posix.
-bool opens_stream(Call call) { return call == Call::fopen || call == Call::freopen; }
+bool opens_stream(Call call) { return call_kind_of(call) == CallKind::open && layer_of(call) == trace::Layer::stdio; }
 
 }  // namespace
 
-bool is_asynchronous(Call call) { return call == Call::aio_read || call == Call::aio_write; }
+bool is_asynchronous(Call call) {
+  return call_kind_of(call) == CallKind::begin_read || call_kind_of(call) == CallKind::begin_write;
+}
 
 std::int64_t moved_bytes(const trace::Access& access) {
   return is_asynchronous(access.call) ? access.length : access.result;
@@ -26,43 +28,39 @@ ReplayOp replay_op_of(const trace::Access& access, trace::Layer layer) {
     return ReplayOp::none;
   const bool has_range =
       access.offset >= 0 && moved_bytes(access) >= 0 && moved_bytes(access) <= INT64_MAX - access.offset;
-  switch (moves_of(access.call)) {
-    case Moves::reads: return has_range ? ReplayOp::read : ReplayOp::none;
-    case Moves::writes: return has_range ? ReplayOp::write : ReplayOp::none;
-    case Moves::nothing: break;
-  }
-  switch (access.call) {
-    case Call::fopen:
-    case Call::freopen:
-    case Call::open: {
+  switch (call_kind_of(access.call)) {
+    case CallKind::read:
+    case CallKind::begin_read: return has_range ? ReplayOp::read : ReplayOp::none;
+    case CallKind::write:
+    case CallKind::begin_write: return has_range ? ReplayOp::write : ReplayOp::none;
+    case CallKind::open: {
+      if (layer_of(access.call) == trace::Layer::mpi_io) return ReplayOp::none;
       // A directory, or no file that can be read: nothing of it is replayed. A nameless file has no name to replay.
       const auto flags = static_cast<int>(access.length);
       const bool is_other = (flags & (O_PATH | O_DIRECTORY)) != 0;  // O_TMPFILE has the bit of O_DIRECTORY
       return is_other ? ReplayOp::none : ReplayOp::open;
     }
-    case Call::close: return ReplayOp::close;
-    case Call::dup:
+    case CallKind::close: return layer_of(access.call) == trace::Layer::posix ? ReplayOp::close : ReplayOp::none;
+    case CallKind::duplicate: return ReplayOp::follow;
+    case CallKind::seek: return ReplayOp::seek;
+    case CallKind::sync:
+    case CallKind::begin_sync: return ReplayOp::sync;
+    case CallKind::truncate: return access.length >= 0 ? ReplayOp::truncate : ReplayOp::none;
+    case CallKind::allocate:
+      return access.offset >= 0 && access.length > 0 && access.length <= INT64_MAX - access.offset ? ReplayOp::allocate
+                                                                                                   : ReplayOp::none;
+    case CallKind::rename: return access.second_path.empty() ? ReplayOp::none : ReplayOp::rename;
+    case CallKind::link: return access.second_path.empty() ? ReplayOp::none : ReplayOp::link;
+    case CallKind::unlink: return ReplayOp::unlink;
+    case CallKind::make_directory: return ReplayOp::make_directory;
+    case CallKind::remove_directory: return ReplayOp::remove_directory;
+    default: break;
+  }
+  switch (access.call) {
     case Call::inherited: return ReplayOp::follow;
     case Call::fcntl:
       return access.length == F_DUPFD || access.length == F_DUPFD_CLOEXEC ? ReplayOp::follow : ReplayOp::none;
-    case Call::lseek: return ReplayOp::seek;
-    case Call::aio_read: return has_range ? ReplayOp::read : ReplayOp::none;
-    case Call::aio_write: return has_range ? ReplayOp::write : ReplayOp::none;
-    case Call::fsync:
-    case Call::fdatasync:
-    case Call::sync_file_range:
-    case Call::io_uring_fsync: return ReplayOp::sync;
-    case Call::ftruncate:
-    case Call::truncate: return access.length >= 0 ? ReplayOp::truncate : ReplayOp::none;
-    case Call::fallocate:
-    case Call::io_uring_fallocate:
-      return access.offset >= 0 && access.length > 0 && access.length <= INT64_MAX - access.offset ? ReplayOp::allocate
-                                                                                                   : ReplayOp::none;
-    case Call::rename: return access.second_path.empty() ? ReplayOp::none : ReplayOp::rename;
-    case Call::link: return access.second_path.empty() ? ReplayOp::none : ReplayOp::link;
-    case Call::unlink: return ReplayOp::unlink;
-    case Call::mkdir: return ReplayOp::make_directory;
-    case Call::rmdir: return ReplayOp::remove_directory;
+    case Call::sync_file_range: return ReplayOp::sync;
     default: return ReplayOp::none;
   }
 }

@@ -43,17 +43,10 @@ void wait_until(std::int64_t due_ns) {
   while (now < due_ns) now = now_ns();
 }
 
-/// Whether the call uses the file offset of the descriptor.
+/// Whether the call uses the file offset of the descriptor; sendfile(2) and splice(2) do so of the file they write.
 bool uses_position(Call call) {
-  switch (call) {
-    case Call::read:
-    case Call::write:
-    case Call::readv:
-    case Call::writev:
-    case Call::sendfile:
-    case Call::splice: return true;
-    default: return false;
-  }
+  return trace::call_manner_of(call) == trace::CallManner::at_file_offset || call == Call::sendfile ||
+         call == Call::splice;
 }
 
 /// Bytes that a transfer asks for: of a read, more than there was; but no length that no file has.

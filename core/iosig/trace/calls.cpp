@@ -9,8 +9,7 @@ namespace {
 /// Without pointers: the dynamic linker would write each of them at the start of every traced process.
 struct Known {
   constexpr Known() = default;
-  constexpr Known(std::string_view text, Layer of, Moves what)
-      : length(static_cast<std::uint8_t>(text.size())), layer(of), moves(what) {
+  constexpr Known(std::string_view text, Layer of) : length(static_cast<std::uint8_t>(text.size())), layer(of) {
     std::ranges::copy(text, letters.begin());  // a name that is too long does not compile
   }
   [[nodiscard]] constexpr std::string_view name() const { return {letters.data(), length}; }
@@ -18,12 +17,11 @@ struct Known {
   std::array<char, 29> letters{};
   std::uint8_t length = 0;
   Layer layer = Layer::posix;
-  Moves moves = Moves::nothing;
 };
 
 constexpr std::array<Known, call_limit> known_calls = [] {
   std::array<Known, call_limit> known{};
-#define IOSIG_CALL(number, name, layer, moves) known[number] = {#name, Layer::layer, Moves::moves};
+#define IOSIG_CALL(number, name, layer, kind, manner) known[number] = {#name, Layer::layer};
 #include "iosig/trace/calls.inc"
 #undef IOSIG_CALL
   return known;
@@ -42,8 +40,6 @@ Call call_of(std::string_view name) {
 }
 
 Layer layer_of(Call call) { return known_calls[static_cast<std::uint16_t>(call)].layer; }
-
-Moves moves_of(Call call) { return known_calls[static_cast<std::uint16_t>(call)].moves; }
 
 bool has_second_path(Call call) { return call == Call::rename || call == Call::link || call == Call::symlink; }
 

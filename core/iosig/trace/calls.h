@@ -1,6 +1,8 @@
-// The calls that a trace knows, by number, name and layer (calls.inc).
+// The calls that a trace knows (calls.inc). Who need not tell calls of one kind apart asks for the kind, not the name:
+// then it also understands calls that are added later.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -10,18 +12,78 @@ namespace iosig::trace {
 enum class Layer : std::uint8_t { mpi_io, stdio, posix };
 inline constexpr std::string_view layer_names[] = {"mpi-io", "stdio", "posix"};
 
+/// What a call does. Of MPI-IO and stdio only opens, closes and transfers have a kind: the rest shows in the POSIX
+/// calls below.
+enum class CallKind : std::uint8_t {
+  other,
+  open,   ///< its length is flags of open(2), or the mode of MPI
+  close,  ///< of a descriptor, a stream or a file of MPI
+  duplicate,
+  read,        ///< moves as many bytes as its result
+  write,       ///< likewise
+  begin_read,  ///< asynchronous: of `length` bytes if it succeeds
+  begin_write,
+  begin_list,  ///< of operations that have no records of their own
+  seek,
+  sync,           ///< makes the file durable
+  begin_sync,     ///< asynchronous
+  truncate,       ///< to `length` bytes
+  allocate,       ///< `length` bytes from `offset` on
+  map,            ///< mmap(2)
+  look_up,        ///< asks by its name whether a file is there
+  set_attribute,  ///< of a file that keeps its contents and names
+  link,
+  rename,
+  unlink,
+  make_directory,
+  remove_directory,
+  make_name  ///< of something else than a regular file
+};
+
+/// How a call meets other calls.
+enum class CallManner : std::uint8_t {
+  plain,
+  at_file_offset,  ///< begins at the file offset of the descriptor, and moves it by its result
+  collective,      ///< of MPI: each rank calls it, and need not wait for the others
+  waits_for_all    ///< collective, and may wait for the others
+};
+
 /// Whether a call moves bytes, and which way; its result is their number then.
 enum class Moves : std::uint8_t { nothing, reads, writes };
 
 /// Stands in trace files as its number.
 enum class Call : std::uint16_t {
   none = 0,
-#define IOSIG_CALL(number, name, layer, moves) name = (number),
+#define IOSIG_CALL(number, name, layer, kind, manner) name = (number),
 #include "iosig/trace/calls.inc"
 #undef IOSIG_CALL
 };
 /// Greater than every call's number.
 inline constexpr std::uint16_t call_limit = 400;
+
+inline constexpr std::array<CallKind, call_limit> call_kinds = [] {
+  std::array<CallKind, call_limit> kinds{};
+#define IOSIG_CALL(number, name, layer, kind, manner) kinds[number] = CallKind::kind;
+#include "iosig/trace/calls.inc"
+#undef IOSIG_CALL
+  return kinds;
+}();
+inline constexpr std::array<CallManner, call_limit> call_manners = [] {
+  std::array<CallManner, call_limit> manners{};
+#define IOSIG_CALL(number, name, layer, kind, manner) manners[number] = CallManner::manner;
+#include "iosig/trace/calls.inc"
+#undef IOSIG_CALL
+  return manners;
+}();
+
+/// Returns the kind of a call below call_limit.
+[[nodiscard]] constexpr CallKind call_kind_of(Call call) { return call_kinds[static_cast<std::uint16_t>(call)]; }
+/// Returns the manner of a call below call_limit.
+[[nodiscard]] constexpr CallManner call_manner_of(Call call) { return call_manners[static_cast<std::uint16_t>(call)]; }
+[[nodiscard]] constexpr Moves moves_of(Call call) {
+  const CallKind kind = call_kind_of(call);
+  return kind == CallKind::read ? Moves::reads : kind == CallKind::write ? Moves::writes : Moves::nothing;
+}
 
 /// Returns the call's name; "" of a number that no call has.
 [[nodiscard]] std::string_view name_of(Call call);
@@ -29,7 +91,6 @@ inline constexpr std::uint16_t call_limit = 400;
 [[nodiscard]] Call call_of(std::string_view name);
 /// Returns the layer of a call that has a name.
 [[nodiscard]] Layer layer_of(Call call);
-[[nodiscard]] Moves moves_of(Call call);
 /// Returns what stands for the reading side of a copy in the kernel (`sendfile` and its like); Call::none of others.
 [[nodiscard]] constexpr Call source_of(Call copy) {
   return copy == Call::sendfile          ? Call::sendfile_source
@@ -44,8 +105,9 @@ inline constexpr std::uint16_t call_limit = 400;
 /// Calls that say which path an open file has (docs/formats/trace.md): bit (call % 64) is set for each.
 inline constexpr std::uint64_t naming_calls = [] {
   std::uint64_t set = 0;
-  for (const Call call : {Call::open, Call::inherited, Call::fopen, Call::freopen, Call::MPI_File_open})
-    set |= std::uint64_t{1} << static_cast<unsigned>(call) % 64;
+  for (unsigned number = 0; number < call_limit; ++number)
+    if (call_kinds[number] == CallKind::open || static_cast<Call>(number) == Call::inherited)
+      set |= std::uint64_t{1} << number % 64;
   return set;
 }();
 

@@ -13,23 +13,16 @@
 namespace iosig::trace {
 namespace {
 
-// Split and nonblocking calls need not wait for other ranks.
-constexpr Call waiting_calls[] = {
-    Call::MPI_Barrier,           Call::MPI_File_open,         Call::MPI_File_close,
-    Call::MPI_File_read_all,     Call::MPI_File_write_all,    Call::MPI_File_read_at_all,
-    Call::MPI_File_write_at_all, Call::MPI_File_read_ordered, Call::MPI_File_write_ordered,
-    Call::MPI_File_sync,         Call::MPI_File_set_size,     Call::MPI_File_preallocate,
-    Call::MPI_File_set_view,     Call::MPI_File_seek_shared};
-
 constexpr std::uint64_t bit_of(Call call) { return std::uint64_t{1} << static_cast<unsigned>(call) % 64; }
 constexpr std::uint64_t waiting_set = [] {
   std::uint64_t set = 0;
-  for (const Call call : waiting_calls) set |= bit_of(call);
+  for (unsigned number = 0; number < call_limit; ++number)
+    if (call_manners[number] == CallManner::waits_for_all) set |= bit_of(static_cast<Call>(number));
   return set;
 }();
 
 bool waits_for_all(const Access& access) {
-  if (std::ranges::find(waiting_calls, access.call) == std::end(waiting_calls)) return false;
+  if (call_manner_of(access.call) != CallManner::waits_for_all) return false;
   return access.call != Call::MPI_Barrier || !access.process->ranks || access.length == *access.process->ranks;
 }
 

@@ -263,9 +263,8 @@ template <class Result>
   }
 }
 
-/// Calls whose offset is the file offset: they move it by their result, or set it.
 [[nodiscard]] constexpr bool moves_offset(Call call) {
-  return call == Call::read || call == Call::write || call == Call::readv || call == Call::writev;
+  return iosig::trace::call_manner_of(call) == iosig::trace::CallManner::at_file_offset;
 }
 
 /// Makes the call, `make`, and records it. Keeps errno.

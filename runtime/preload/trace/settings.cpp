@@ -29,39 +29,38 @@
 namespace iosig::preload::trace {
 namespace {
 
+using iosig::trace::call_kind_of;
 using iosig::trace::call_limit;
+using iosig::trace::call_manner_of;
 using iosig::trace::call_of;
+using iosig::trace::CallKind;
+using iosig::trace::CallManner;
 using iosig::trace::layer_names;
 using iosig::trace::layer_of;
 using iosig::trace::name_of;
 using iosig::trace::source_of;
 
-/// Calls that open, close or move descriptors: the recorder follows them, recorded or not.
-constexpr Call followed_calls[] = {Call::open,
-                                   Call::close,
-                                   Call::dup,
-                                   Call::read,
-                                   Call::write,
-                                   Call::readv,
-                                   Call::writev,
-                                   Call::lseek,
-                                   Call::fopen,
-                                   Call::fclose,
-                                   Call::freopen,
-                                   Call::chdir,
-                                   Call::preadv,
-                                   Call::pwritev,
-                                   Call::sendfile,
-                                   Call::copy_file_range,
-                                   Call::splice,
-                                   Call::io_submit,
-                                   Call::lio_listio,
-                                   Call::io_uring_read,
-                                   Call::MPI_File_open,
-                                   Call::MPI_File_close,
-                                   Call::sendfile_source,
-                                   Call::copy_file_range_source,
-                                   Call::splice_source};
+/// Calls that open, close or move descriptors by exception: some of them only.
+constexpr Call also_followed[] = {Call::chdir,
+                                  Call::preadv,
+                                  Call::pwritev,
+                                  Call::sendfile,
+                                  Call::copy_file_range,
+                                  Call::splice,
+                                  Call::io_submit,
+                                  Call::lio_listio,
+                                  Call::io_uring_read,
+                                  Call::sendfile_source,
+                                  Call::copy_file_range_source,
+                                  Call::splice_source};
+
+/// Whether the recorder follows a call for the sake of descriptors, recorded or not.
+bool is_followed(Call call) {
+  const CallKind kind = call_kind_of(call);
+  return kind == CallKind::open || kind == CallKind::close || kind == CallKind::duplicate || kind == CallKind::seek ||
+         call_manner_of(call) == CallManner::at_file_offset ||
+         std::ranges::find(also_followed, call) != std::end(also_followed);
+}
 
 bool is_named(std::string_view names, Call call) {
   if (names.empty() || call == Call::inherited) return true;
@@ -81,9 +80,8 @@ void choose_calls(std::string_view names, bool is_paused) {
   for (std::uint16_t number = 1; number < call_limit; ++number) {
     const auto call = static_cast<Call>(number);
     const bool is_recorded = !name_of(call).empty() && is_named(names, call);
-    const bool is_followed = std::ranges::find(followed_calls, call) != std::end(followed_calls);
     uses[number] = is_recorded && (!is_paused || call == Call::inherited) ? Use::record
-                   : is_followed                                          ? Use::follow
+                   : is_followed(call)                                    ? Use::follow
                    : prefetch::is_on && prefetch::is_observed(call)       ? Use::pass
                                                                           : Use::none;
   }

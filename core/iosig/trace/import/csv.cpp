@@ -74,11 +74,8 @@ bool split_record(std::string_view record, std::vector<Field>& fields, std::stri
   }
 }
 
-bool opens(Call call) {
-  return call == Call::open || call == Call::inherited || call == Call::fopen || call == Call::freopen ||
-         call == Call::MPI_File_open;
-}
-bool closes(Call call) { return call == Call::close || call == Call::fclose || call == Call::MPI_File_close; }
+bool opens(Call call) { return call_kind_of(call) == CallKind::open || call == Call::inherited; }
+bool closes(Call call) { return call_kind_of(call) == CallKind::close; }
 
 /// The open files of a process, as far as descriptors and paths tell.
 class OpenFiles {

@@ -215,7 +215,7 @@ class DftracerImport::Reader {
 
   /// Numbers the open file and derives the offset.
   void set_file(ProcessState& process, Slot& slot, const std::string& path) {
-    const bool is_open = slot.call == Call::open || slot.call == Call::fopen;
+    const bool is_open = call_kind_of(slot.call) == CallKind::open;
     const auto known = is_open ? process.files.try_emplace(path).first : process.files.find(path);
     if (known == process.files.end()) return;
     OpenPath& file = known->second;
@@ -225,7 +225,7 @@ class DftracerImport::Reader {
       file.position = ++file.opens == 1 && !appends && slot.call == Call::open ? 0 : no_offset;
     }
     slot.file = file.number;
-    if (slot.call == Call::close || slot.call == Call::fclose) {
+    if (call_kind_of(slot.call) == CallKind::close) {
       if (file.opens <= 1)
         process.files.erase(known);
       else
@@ -234,8 +234,7 @@ class DftracerImport::Reader {
     }
     if (file.opens != 1 || file.is_shared || file.position == no_offset) return;
     if (slot.call == Call::lseek) file.position = slot.result >= 0 ? slot.result : file.position;
-    if (slot.call != Call::read && slot.call != Call::write && slot.call != Call::readv && slot.call != Call::writev)
-      return;
+    if (call_manner_of(slot.call) != CallManner::at_file_offset) return;
     slot.offset = file.position;
     slot.flags = derived_offset;
     if (slot.result > 0)

@@ -246,7 +246,7 @@ class RecorderImport {
 
   /// Numbers the open file and derives the offset.
   void set_file(Slot& slot, std::string_view path) {
-    const bool is_open = slot.call == Call::open || slot.call == Call::fopen || slot.call == Call::MPI_File_open;
+    const bool is_open = call_kind_of(slot.call) == CallKind::open;
     const std::string key = fmt::format("{} {}", static_cast<int>(layer_of(slot.call)), path);
     const auto known = is_open ? files_.try_emplace(key).first : files_.find(key);
     if (known == files_.end()) return;
@@ -257,7 +257,7 @@ class RecorderImport {
       file.position = ++file.opens == 1 && !appends && slot.call == Call::open ? 0 : no_offset;
     }
     slot.file = file.number;
-    if (slot.call == Call::close || slot.call == Call::fclose || slot.call == Call::MPI_File_close) {
+    if (call_kind_of(slot.call) == CallKind::close) {
       if (--file.opens <= 0) files_.erase(known);
       return;
     }
@@ -271,8 +271,7 @@ class RecorderImport {
       slot.result = std::max<std::int64_t>(position, 0);
       return;
     }
-    const bool is_sequential =
-        slot.call == Call::read || slot.call == Call::write || slot.call == Call::readv || slot.call == Call::writev;
+    const bool is_sequential = call_manner_of(slot.call) == CallManner::at_file_offset;
     if (!is_sequential || file.opens != 1 || file.position == no_offset) return;
     ++derived_;
     slot.offset = file.position;
