@@ -1,5 +1,5 @@
-// Fuzzes the signature grammar: the input's first line is a sigdef, the rest a sig that may use it. Byte 1 and another one
-// stand for a parameter of the table with its example, so that parameters which are added later are fuzzed too.
+// Fuzzes the signature grammar: the input's first line is a sigdef, the rest a sig that may use it. Byte 1 and another
+// one stand for a parameter of the table with its example, so that parameters which are added later are fuzzed too.
 #include "iosig/format/signature_text.h"
 #include "property.h"
 
