@@ -31,21 +31,41 @@ def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
 # -- the application
 
 
+APPLICATIONS = {"s3d": [""], "flash": [".checkpoint", ".centers", ".corners"]}  # the endings of the files
+
+
 @pytest.mark.parametrize(
     ("template", "level", "mpi"),
-    [(template, *each) for template in ("s3d.c", "s3d.f90") for each in TARGETS],
+    [(f"{name}{suffix}", *each) for name in APPLICATIONS for suffix in (".c", ".f90") for each in TARGETS],
 )
-def test_the_s3d_template_writes_the_bytes_of_the_program_by_hand(
+def test_the_templates_write_the_bytes_of_the_programs_by_hand(
     built: Built, tmp_path: Path, template: str, level: str, mpi: str
 ) -> None:
-    by_hand = compiled(EXAMPLES / f"s3d_{level}.c", tmp_path / "by_hand", level, mpi)
-    run(built(EXAMPLES / template, level, mpi), mpi, 4, "write", tmp_path / "generated.ckpt", CELLS)
+    name = Path(template).stem
+    by_hand = compiled(EXAMPLES / f"{name}_{level}.c", tmp_path / "by_hand", level, mpi, *STRICT)
+    run(built(EXAMPLES / template, level, mpi), mpi, 4, "write", tmp_path / "generated", CELLS)
     if level == "hdf5":
         time.sleep(1.1)  # another second: the files have no times
-    run(by_hand, mpi, 4, tmp_path / "by_hand.ckpt", CELLS)
-    content = (tmp_path / "generated.ckpt").read_bytes()
-    assert content == (tmp_path / "by_hand.ckpt").read_bytes()
-    assert len(content) >= 16 * 4 * CELLS**3 * 8  # 16 components, 4 ranks
+    run(by_hand, mpi, 4, tmp_path / "hand", CELLS)
+    for ending in APPLICATIONS[name]:
+        content = (tmp_path / f"generated{ending}").read_bytes()
+        assert content == (tmp_path / f"hand{ending}").read_bytes()
+        blocks = 4 if name == "s3d" else 80 + 81 + 82 + 80
+        values = {"": 16, ".checkpoint": 24, ".centers": 4 // 2, ".corners": 4 // 2}[ending]  # doubles of a cell
+        assert len(content) >= values * blocks * CELLS**3 * 8
+    if name == "flash":  # the cells of s3d restart with another number of ranks, below
+        restarted = run(built(EXAMPLES / template, level, mpi), mpi, 4, "restart", tmp_path / "hand", CELLS)
+        assert restarted.stdout == "0 cells differ\n" * 4
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+@pytest.mark.parametrize("level", ["mpiio", "pnetcdf", "hdf5"])
+def test_the_simplest_program_by_hand_writes_the_same(tmp_path: Path, name: str, level: str) -> None:
+    by_hand = compiled(EXAMPLES / f"{name}_{level}.c", tmp_path / "by_hand", level, "openmpi")
+    for file, words in (("hand", [1]), ("naive", [1, "naive"])):
+        run(by_hand, "openmpi", 2, tmp_path / file, 2, *words)
+    for ending in APPLICATIONS[name]:
+        assert (tmp_path / f"naive{ending}").read_bytes() == (tmp_path / f"hand{ending}").read_bytes()
 
 
 @pytest.mark.parametrize(("level", "mpi"), TARGETS)
