@@ -24,7 +24,8 @@ LAUNCH = {
 }
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 STRICT = ["-Wall", "-Wextra", "-Werror"]
-TARGETS = [("mpiio", "openmpi"), ("mpiio", "mpich"), ("pnetcdf", "openmpi"), ("hdf5", "openmpi")]
+TARGETS = [("mpiio", "openmpi"), ("mpiio", "mpich"), ("pnetcdf", "openmpi"), ("hdf5", "openmpi"), ("hdf5", "mpich")]
+APPLICATIONS = {"s3d": [""], "flash": [".checkpoint", ".centers", ".corners"]}  # in EXAMPLES; the endings of the files
 
 Built = Callable[..., Path]
 
@@ -42,21 +43,21 @@ def libraries(level: str, mpi: str) -> list[str]:
         if not found:
             pytest.skip("needs libnetcdf-mpi-dev")
         return ["-isystem", str(found[0]), "-lnetcdf_mpi"]
-    package = {"hdf5": "hdf5-openmpi"}.get(level, level)
+    package = {"hdf5": f"hdf5-{mpi}"}.get(level, level)
     found = subprocess.run(["pkg-config", "--cflags", "--libs", package], capture_output=True, text=True)
     if found.returncode != 0:
         pytest.skip(f"needs {level}")
     return found.stdout.split()
 
 
-def modules(level: str) -> list[str]:
+def modules(level: str, mpi: str) -> list[str]:
     """Where Fortran's modules of the library are, and the library below them."""
     if level in ("mpiio", "posix"):
         return []
     if level == "hdf5":
-        if not Path("/usr/include/hdf5/openmpi/hdf5.mod").exists():
-            pytest.skip("needs hdf5.mod for Open MPI")
-        return [*libraries(level, "openmpi"), "-lhdf5_fortran"]
+        if not Path(f"/usr/include/hdf5/{mpi}/hdf5.mod").exists():
+            pytest.skip(f"needs hdf5.mod for {mpi}")
+        return [*libraries(level, mpi), "-lhdf5_fortran"]
     found = sorted(Path("/usr").glob(f"lib/*/fortran/gfortran-mod-*/{level}.mod"))
     if not found:
         pytest.skip(f"needs {level}.mod")
@@ -66,7 +67,7 @@ def modules(level: str) -> list[str]:
 def compiled(source: Path, program: Path, level: str, mpi: str, *options: str, compiler: str = "mpicc") -> Path:
     more = libraries(level, mpi)
     if source.suffix == ".f90":
-        compiler, more = "mpifort", [*modules(level), *more, f"-J{program.parent}"]
+        compiler, more = "mpifort", [*modules(level, mpi), *more, f"-J{program.parent}"]
         if shutil.which(f"{compiler}.{mpi}") is None:
             pytest.skip("needs gfortran")
     command = [f"{compiler}.{mpi}", "-O1", *options, f"-I{EXAMPLES}", "-o", program, source, *more]
@@ -112,11 +113,17 @@ def full(tmp_path: Path) -> Iterator[Path]:
 
 
 def run(
-    program: Path, mpi: str, ranks: int, *words: object, check: bool = True, environment: dict[str, str] | None = None
+    program: Path,
+    mpi: str,
+    ranks: int,
+    *words: object,
+    check: bool = True,
+    environment: dict[str, str] | None = None,
+    timeout_s: float = 60,
 ) -> subprocess.CompletedProcess[str]:
     command = [*LAUNCH[mpi], "-n", str(ranks), str(program), *map(str, words)]
     variables = os.environ | AS_ROOT | (environment or {})
-    done = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=timeout_s)
     assert done.returncode == 0 or not check, done.stderr
     return done
 
