@@ -80,16 +80,17 @@ def compiled(source: Path, program: Path, level: str, mpi: str, *options: str, c
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     """built(TEMPLATE, LEVEL, MPI): the program that is generated from it, built without a warning.
 
-    It is kept by the template's name and, for a changed one, a further `name`.
+    It is kept by the template's name, for a changed one by a further `name`, and by the policy.
     """
     directory = tmp_path_factory.mktemp("generated")
 
-    def build(template: Path, level: str, mpi: str, name: str = "") -> Path:
-        program = directory / f"{name}{template.name}-{level}-{mpi}"
+    def build(template: Path, level: str, mpi: str, name: str = "", policy: str = "model") -> Path:
+        program = directory / f"{name}{template.name}-{level}-{mpi}-{policy}"
         if not program.exists():
             source = program.with_name(f"{program.name}{template.suffix}")
             libraries(level, mpi)
-            subprocess.run([IOSIG_GENERATE, template, "--level", level, "-o", source], check=True, capture_output=True)
+            command = [IOSIG_GENERATE, template, "--level", level, "--policy", policy, "-o", source]
+            subprocess.run(command, check=True, capture_output=True)
             # MPICH's Fortran interfaces have no choice buffers: each call with another array is a warning
             fortran = ["-std=f2008ts", *([] if mpi == "mpich" else [*STRICT, "-Wno-compare-reals"])]
             c = [*STRICT, "-std=c99", "-pedantic"]

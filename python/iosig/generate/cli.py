@@ -15,7 +15,7 @@ from iosig.drafts import replaced
 from iosig.generate.build import build
 from iosig.generate.declarations import check_declarations
 from iosig.generate.model import LEVELS, MemoryAxis, Model
-from iosig.generate.optimise import Decision, decide
+from iosig.generate.optimise import POLICIES, Decision, decide
 from iosig.generate.render import MARK, Renderer
 from iosig.generate.template import Mistake, read_template
 
@@ -96,6 +96,7 @@ def generate(
     template: Annotated[str, typer.Argument(metavar="TEMPLATE", help="C, C++ or Fortran with directives.")],
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Default: standard output.")] = "-",
     level: Annotated[str, typer.Option(help=f"Instead of the files' own: {', '.join(LEVELS)}.")] = "",
+    policy: Annotated[str, typer.Option(help=f"How data are moved: {', '.join(POLICIES)}.")] = "model",
     include: Annotated[
         list[str] | None, typer.Option("--include", "-I", metavar="DIR", help="Where included files are; repeatable.")
     ] = None,
@@ -113,6 +114,8 @@ def generate(
     """
     if level and level not in LEVELS:
         raise typer.BadParameter(f"expected one of {', '.join(LEVELS)}", param_hint="--level")
+    if policy not in POLICIES:
+        raise typer.BadParameter(f"expected one of {', '.join(POLICIES)}", param_hint="--policy")
     read = read_template(template, include or [], define or [])
     model, mistakes = build(read, level)
     mistakes += read.mistakes
@@ -120,12 +123,12 @@ def generate(
         mistakes += check_declarations(read, model, include or [], define or [])
     mistakes = sorted(mistakes, key=lambda each: (each.place.line, each.place.column))
     errors = sum(each.severity == "error" for each in mistakes)
-    decisions = [] if errors else [decide(site) for site in model.sites]
+    decisions = [] if errors else [decide(site, policy) for site in model.sites]
     only_shows = check or show_model or explain
     writes_file = not only_shows and not errors and output != "-"
     if not only_shows and not errors:
         check_output(output, template)
-        made = Renderer(read, model).text("<stdout>" if output == "-" else output)
+        made = Renderer(read, model, decisions).text("<stdout>" if output == "-" else output)
         if writes_file:
             with replaced(Path(output)) as draft:
                 draft.write_text(made, encoding="utf-8", errors="surrogateescape")
@@ -136,7 +139,7 @@ def generate(
         document["output"] = output if writes_file else None
         document["findings"] = [{"severity": m.severity, "message": m.message, **asdict(m.place)} for m in mistakes]
         document |= model.document() if not errors else {}
-        document["decisions"] = [asdict(decision) for decision in decisions]
+        document["decisions"] = [decision.document() for decision in decisions]
         print(json.dumps(document, indent=2))
     else:
         say(mistakes)

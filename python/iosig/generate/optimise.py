@@ -1,42 +1,153 @@
 """How the data of an output or input are moved, and why.
 
-All ranks take part in each transfer (collective I/O), so that the MPI library can exchange data between them and access
-the file in large pieces. With PnetCDF the variables are joined in one transfer. Hints are those of the template.
+A method is a way through the I/O library: by all ranks together or each for itself, straight from the array or through
+a buffer, data set by data set or all at once. Its hints are those of ROMIO (MPICH and its relatives), which alone gets
+them: Open MPI's own MPI-IO, OMPIO, has others, of which `cb_nodes` lets it write wrong bytes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from iosig.generate.analysis import Contiguity, contiguity
 from iosig.generate.model import File, Site
 
+LIBRARIES = ("ompio", "romio")  # below MPI-IO: Open MPI's own, and that of the others
+
+
+@dataclass(frozen=True)
+class Method:
+    name: str
+    is_collective: bool
+    packs: bool  # strided memory goes through a buffer
+    is_joined: bool  # all data sets by one call
+    hints: dict[str, str]  # `{}` stands for `write` or `read`
+    meaning: str
+
+
+METHODS = {
+    each.name: each
+    for each in (
+        Method(
+            name="two-phase",
+            is_collective=True,
+            packs=False,
+            is_joined=False,
+            hints={"romio_cb_{}": "enable", "romio_ds_{}": "disable"},
+            meaning="a collective call for each data set: ranks exchange elements, few access the file in large pieces",
+        ),
+        Method(
+            name="nonblocking",
+            is_collective=True,
+            packs=False,
+            is_joined=True,
+            hints={"romio_cb_{}": "enable", "romio_ds_{}": "disable"},
+            meaning="data sets are posted, and moved by one collective call",
+        ),
+        Method(
+            name="sieving",
+            is_collective=False,
+            packs=False,
+            is_joined=False,
+            hints={"romio_cb_{}": "disable", "romio_ds_{}": "enable"},
+            meaning="each rank for itself: the library moves ranges of the file, gaps included, where pieces are small",
+        ),
+        Method(
+            name="packed",
+            is_collective=False,
+            packs=True,
+            is_joined=False,
+            hints={"romio_cb_{}": "disable", "romio_ds_{}": "disable"},
+            meaning="each rank for itself: elements go through a buffer that has them in the order of the file",
+        ),
+    )
+}
+CONTAINER = Method(
+    name="independent",
+    is_collective=False,
+    packs=True,
+    is_joined=False,
+    hints={},
+    meaning="each rank for itself: it writes its pieces to its own part of the container, without MPI-IO",
+)
+# By level; the first one is taken by policies that have no say. HDF5 1.10 moves one data set in a call.
+AVAILABLE = {
+    "mpiio": [METHODS["two-phase"], METHODS["sieving"], METHODS["packed"]],
+    "pnetcdf": [METHODS["nonblocking"], METHODS["two-phase"], METHODS["sieving"], METHODS["packed"]],
+    "hdf5": [METHODS["two-phase"], METHODS["sieving"], METHODS["packed"]],
+    "netcdf4": [METHODS["two-phase"]],
+    "posix": [CONTAINER],
+}
+POLICIES = ("model", "doe2014", *METHODS)
+
 
 @dataclass(frozen=True)
 class Decision:
-    method: str
+    """`methods`: by library. `reasons`: why these."""
+
+    methods: dict[str, Method]
     contiguity: list[Contiguity]
     reasons: list[str]
 
+    def document(self) -> dict[str, Any]:
+        """For --json."""
+        names = {library: method.name for library, method in self.methods.items()}
+        return {"methods": names, "contiguity": [asdict(each) for each in self.contiguity], "reasons": self.reasons}
 
-def decide(site: Site) -> Decision:
+    def libraries(self, holds: Callable[[Method], bool]) -> set[str]:
+        """Those whose method is such."""
+        return {library for library, method in self.methods.items() if holds(method)}
+
+    @property
+    def depends_on_library(self) -> bool:
+        return self.methods["ompio"] != self.methods["romio"]
+
+    @property
+    def method(self) -> str:
+        """Its name, or one for each library."""
+        names = {library: method.name for library, method in self.methods.items()}
+        if not self.depends_on_library:
+            return names["romio"]
+        return ", ".join(f"{name} with {library.upper()}" for library, name in names.items())
+
+
+def decide(site: Site, policy: str = "model") -> Decision:
+    """Fails with ValueError if the policy is a method that the level of the file lacks."""
     found = [contiguity(dataset) for dataset in site.file.datasets]
-    return Decision("collective", found, [*method_reasons(site.file, found), *hint_reasons(site.file)])
+    methods, reasons = chosen(site.file, found, policy)
+    reasons += [f"{method.name}: {method.meaning}" for method in METHODS.values() if method in methods.values()]
+    return Decision(methods, found, [*reasons, *hint_reasons(site.file)])
 
 
-def method_reasons(file: File, found: list[Contiguity]) -> list[str]:
-    interleaved = [each.dataset for each in found if each.ranks == "interleaved"]
-    reasons = []
-    if interleaved:
-        told = ", ".join(interleaved)
-        reasons.append(
-            f"collective: ranks have interleaved pieces of {told}; the library exchanges them, then writes large ones"
-        )
-    else:
-        reasons.append("collective: each rank has one piece of each data set; the library may write it as it is")
-    if file.level == "pnetcdf" and len(file.datasets) > 1:
-        reasons.append(f"joined: the {len(file.datasets)} variables are posted and moved by one collective call")
-    return reasons
+def chosen(file: File, found: list[Contiguity], policy: str) -> tuple[dict[str, Method], list[str]]:
+    available = AVAILABLE[file.level]
+    if len(available) == 1 and policy not in METHODS:
+        return on_all(available[0]), [f"level {file.level} has one method: {available[0].meaning}"]
+    if policy == "model":
+        return on_all(available[0]), []
+    if policy == "doe2014":
+        return by_report(found)
+    if METHODS[policy] not in available:
+        names = ", ".join(each.name for each in available if each.name in METHODS) or "'model'"
+        raise ValueError(f"level '{file.level}' has no method '{policy}'; expected {names}")
+    return on_all(METHODS[policy]), [f"policy {policy}"]
+
+
+def on_all(method: Method) -> dict[str, Method]:
+    return dict.fromkeys(LIBRARIES, method)
+
+
+def by_report(found: list[Contiguity]) -> tuple[dict[str, Method], list[str]]:
+    """As IOGenie (DOE report, section 3): sieving for FLASH I/O (not contiguous), two-phase for S3D I/O (contiguous).
+
+    Both share axes by blocks, and S3D's are pieces of the file: it is in memory that they differ.
+    """
+    strided = [each.dataset for each in found if each.memory == "strided"]
+    if strided:
+        return on_all(METHODS["sieving"]), [f"policy doe2014: memory of {', '.join(strided)} is not contiguous"]
+    return on_all(METHODS["two-phase"]), ["policy doe2014: memory is contiguous"]
 
 
 def hint_reasons(file: File) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any
 import jinja2
 
 from iosig.generate.model import Attribute, Axis, Dataset, Decomposition, File, MemoryAxis, Model, Share, Site
+from iosig.generate.optimise import LIBRARIES, Decision
 from iosig.generate.template import Place, Template
 
 MARK = "Made by iosig generate"  # in the first line of each generated file
@@ -132,6 +133,37 @@ TYPES = {
 }
 
 
+class Flag:
+    """Whether something is done: with every MPI library, with none, or with one. As a text it is an expression."""
+
+    def __init__(self, libraries: set[str], is_fortran: bool) -> None:
+        self.always = len(libraries) == len(LIBRARIES)
+        self.never = not libraries
+        self.is_fortran = is_fortran
+        self.is_ompio = "ompio" in libraries
+
+    def expression(self, negated: bool) -> str:
+        truth = self.always if self.always or self.never else None
+        if truth is not None:
+            truth ^= negated
+            return (".true." if truth else ".false.") if self.is_fortran else str(int(truth))
+        if self.is_fortran:
+            return "iosig_ompio()" if self.is_ompio != negated else ".not. iosig_ompio()"
+        return "IOSIG_OMPIO" if self.is_ompio != negated else "!IOSIG_OMPIO"
+
+    def __str__(self) -> str:
+        return self.expression(False)
+
+    @property
+    def when(self) -> str:
+        """What is put before a statement that is executed only then; nothing if it always is."""
+        return "" if self.always else f"if ({self.expression(False)}) "
+
+    @property
+    def unless(self) -> str:
+        return "" if self.never else f"if ({self.expression(True)}) "
+
+
 def quoted(text: str) -> str:
     """As a string of C."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -157,7 +189,9 @@ def unique(things: list[Any]) -> list[Any]:
 
 
 class Renderer:
-    def __init__(self, template: Template, model: Model) -> None:
+    """`decisions`: one for each site of the model."""
+
+    def __init__(self, template: Template, model: Model, decisions: list[Decision]) -> None:
         loader = jinja2.PackageLoader("iosig.generate", "templates")
         # StrictUndefined: a name that a template misspells is an error, not an empty text
         self.jinja = jinja2.Environment(
@@ -171,13 +205,23 @@ class Renderer:
         self.model = model
         self.ending = "f90" if template.is_fortran else "c"
         stem = re.sub(r"\W", "_", Path(template.path).stem)
-        self.buffers = any(is_packed(site.file, dataset) for site in model.sites for dataset in site.file.datasets)
+        self.decisions = {site.place: decision for site, decision in zip(model.sites, decisions, strict=True)}
+        self.buffers = any(self.packing(site, each) for site in model.sites for each in site.file.datasets)
         self.module = f"iosig_io_{stem}"[:63].lower()  # of Fortran; 63 characters are allowed
 
     def where(self, place: Place, what: str) -> str:
         """As a string of the program's language."""
         text = f"{place.file}:{place.line}: {what}"
         return quoted_fortran(text) if self.template.is_fortran else quoted(text)
+
+    def packing(self, site: Site, dataset: Dataset) -> set[str]:
+        """The libraries with which elements go through a buffer."""
+        if is_packed(site.file, dataset):
+            return set(LIBRARIES)
+        decision = self.decisions[site.place]
+        contiguity = decision.contiguity[site.file.datasets.index(dataset)]
+        pays = site.file.level in ("mpiio", "hdf5") and contiguity.memory == "strided" and not dataset.has_parts
+        return decision.libraries(lambda method: method.packs) if pays else set()
 
     def has_parts(self) -> bool:
         """Whether blocks may have several pieces of an axis, or code for them is used."""
@@ -196,7 +240,8 @@ class Renderer:
             used_types=sorted({dataset.type for dataset in datasets}),
             writes=any(site.kind == "output" for site in sites),
             reads=any(site.kind == "input" for site in sites),
-            has_hints=any(site.file.hints for site in sites),
+            has_hints=any(site.file.hints or self.hints(site) for site in sites),
+            by_library=any(self.hints(site) or self.decisions[site.place].depends_on_library for site in sites),
             has_records=any(dataset.has_records for dataset in datasets),
             has_attributes=bool(attributes),
             has_texts=any(not attribute.type for attribute in attributes),
@@ -206,7 +251,7 @@ class Renderer:
             max_axes=max(len(dataset.axes) for dataset in datasets),
             max_memory=max(len(dataset.memory) for dataset in datasets),
             permutes=any(
-                dataset.is_permuted and not is_packed(site.file, dataset)
+                dataset.is_permuted and self.packing(site, dataset) != set(LIBRARIES)
                 for site in sites
                 for dataset in site.file.datasets
             ),
@@ -214,8 +259,15 @@ class Renderer:
             module=self.module,
         )
 
+    def hints(self, site: Site) -> dict[str, str]:
+        """Those that ROMIO is given, unless the template gives them."""
+        access = "write" if site.kind == "output" else "read"
+        hints = {key.format(access): value for key, value in self.decisions[site.place].methods["romio"].hints.items()}
+        return {key: value for key, value in hints.items() if key not in site.file.hints}
+
     def block(self, site: Site) -> str:
         file, writes, fortran = site.file, site.kind == "output", self.template.is_fortran
+        decision = self.decisions[site.place]
 
         splits: list[Decomposition] = unique([d.decomposition for d in file.datasets if d.decomposition is not None])
 
@@ -305,8 +357,11 @@ class Renderer:
             extent_of=extent_of,
             index_of=index_of,
             buffers=self.buffers,
-            file_buffers=any(is_packed(file, dataset) for dataset in file.datasets),
-            is_packed=lambda dataset: is_packed(file, dataset),
+            file_buffers=any(self.packing(site, dataset) for dataset in file.datasets),
+            packing=lambda dataset: Flag(self.packing(site, dataset), fortran),
+            collective=Flag(decision.libraries(lambda method: method.is_collective), fortran),
+            joined=Flag(decision.libraries(lambda method: method.is_joined), fortran),
+            hints=self.hints(site),
         )
 
     def code(self, text: str) -> list[str]:
