@@ -2,7 +2,8 @@
 and as a programmer would write them: with posix_fadvise(POSIX_FADV_WILLNEED), and with io_uring.
 
 The disk is the lab's (2 ms a request, 400 MB/s, 16 at once) under a loop device with ext4; needs root, FUSE, liburing.
-Caches are dropped before each run. The reader (bench/prefetch_reader.c) measures the time in its reads, with the hints
+--container reads a container instead, which 8 processes wrote in turns (64 KiB each, --ways alone,prefetch); --mount
+reads either through `iosig mount`. Caches are dropped before each run. The reader (bench/prefetch_reader.c) measures the time in its reads, with the hints
 and submissions that it makes; it computes between them. Prints for each case and way the median of --runs runs:
 
     io_ms     time in reads
@@ -25,6 +26,7 @@ import re
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -69,8 +71,6 @@ def slow_file(latency_us: int) -> Iterator[Path]:
             loop = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
             subprocess.run(["mkfs.ext4", "-q", loop], check=True)
             subprocess.run(["mount", loop, mounted], check=True)
-            (mounted / "data").write_bytes(os.urandom(1 << 20) * 256)
-            os.sync()
             yield mounted / "data"
         finally:
             subprocess.run(["umount", mounted], check=False)
@@ -82,6 +82,21 @@ def slow_file(latency_us: int) -> Iterator[Path]:
                 time.sleep(0.1)
 
 
+def write_data(path: Path, is_container: bool) -> None:
+    """Writes 256 MiB into a file, or by 8 processes in turns into a container."""
+    if not is_container:
+        path.write_bytes(os.urandom(1 << 20) * 256)
+    writer = """
+import os, sys
+fd, rank = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), int(sys.argv[2])
+for n in range(512): os.pwrite(fd, os.urandom(65536), (8 * n + rank) * 65536)
+"""
+    for rank in range(8 if is_container else 0):
+        words = [BUILD / "bin" / "iosig", "run", "--container", path, "--", sys.executable, "-c", writer, path, str(rank)]
+        subprocess.run(words, check=True)
+    os.sync()
+
+
 @dataclass
 class Case:
     """Reads of one pattern, and what tells them beforehand."""
@@ -91,6 +106,7 @@ class Case:
     compute_us: int
     reader: Path
     places: str
+    mounted: Path | None = None
 
     def __post_init__(self) -> None:
         self.directory = self.reader.parent
@@ -98,7 +114,8 @@ class Case:
         self.rules = self.directory / f"{self.pattern}.toml"
 
     def command(self, way: str) -> list[str | Path]:
-        return [self.reader, self.path, str(LENGTH), str(self.compute_us), way]
+        path = self.path if self.mounted is None else self.mounted / self.path.name
+        return [self.reader, path, str(LENGTH), str(self.compute_us), way]
 
     def learn(self) -> None:
         """Makes the model of an earlier run, and the declared order."""
@@ -113,8 +130,10 @@ class Case:
         self.rules.write_text(f'schema = "iosig.rules/1"\n[[rule]]\npath = "{self.path}"\nsig = "order({order})"\n')
 
     def run(self, way: str) -> dict[str, float]:
-        with self.path.open("rb") as file:
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        for each in self.path.rglob("*") if self.path.is_dir() else [self.path]:
+            if each.is_file():
+                with each.open("rb") as file:
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         report = self.directory / "report"
         report.unlink(missing_ok=True)
         options: dict[str, list[str | Path]] = {
@@ -123,10 +142,16 @@ class Case:
             "order": ["--prefetch", "--rules", self.rules],
         }
         before: list[str | Path] = []
-        if way in options:
-            before = [BUILD / "bin" / "iosig", "run", *options[way], "--prefetch-report", report, "--"]
+        iosig, asked = BUILD / "bin" / "iosig", [*options.get(way, []), "--prefetch-report", report]
+        if self.mounted is not None:
+            subprocess.run([iosig, "mount", *(asked if way in options else []), self.path.parent, self.mounted], check=True)
+        elif way in options or self.path.is_dir():
+            container = ["--container", self.path] if self.path.is_dir() else []
+            before = [iosig, "run", *container, *(asked if way in options else []), "--"]
         words = [*before, *self.command(way if way in ("hints", "uring") else "plain")]
         printed = subprocess.run(words, input=self.places, text=True, check=True, capture_output=True).stdout.split()
+        if self.mounted is not None:
+            subprocess.run([iosig, "unmount", self.mounted], check=True)
         io_s, p99_us, cpu_us, anon_kib = map(float, printed)
         found = {"io_ms": io_s * 1000, "p99_us": p99_us, "cpu_us": cpu_us, "anon_kib": anon_kib}
         told = report.read_text() if report.exists() else ""
@@ -170,9 +195,15 @@ def main() -> None:
     options.add_argument("--latency-us", type=int, default=2000)
     options.add_argument("--cases", default=",".join(f"{pattern}:{ms}" for pattern in PATTERNS for ms in (0, 1)))
     options.add_argument("--ways", default=",".join(WAYS))
+    options.add_argument("--container", action="store_true")
+    options.add_argument("--mount", action="store_true")
     given = options.parse_args()
     with slow_file(given.latency_us) as path, tempfile.TemporaryDirectory(prefix="iosig-reader") as directory:
+        write_data(path, given.container)
+        size = 256 << 20
         reader = Path(directory) / "reader"
+        mounted = Path(directory) / "mounted"
+        mounted.mkdir()
         subprocess.run(["cc", "-O2", "-o", reader, ROOT / "bench" / "prefetch_reader.c", "-luring"], check=True)
         print(
             f"{'reads':11}{'':6} {'way':11}{'io_ms':>9}{'p99_us':>9}{'cpu_us':>8}{'anon_kib':>9}{'wasted':>8}"
@@ -180,10 +211,12 @@ def main() -> None:
         )
         for each in given.cases.split(","):
             pattern, compute_ms = each.split(":")
-            places = "".join(f"{place}\n" for place in offsets(pattern, path.stat().st_size))
-            case = Case(path, pattern, round(float(compute_ms) * 1000), reader, places)
-            case.learn()
-            measure(case, given.runs, given.ways.split(","))
+            places = "".join(f"{place}\n" for place in offsets(pattern, size))
+            case = Case(path, pattern, round(float(compute_ms) * 1000), reader, places, mounted if given.mount else None)
+            ways = given.ways.split(",")
+            if {"remembered", "order"} & set(ways):
+                case.learn()
+            measure(case, given.runs, ways)
 
 
 if __name__ == "__main__":

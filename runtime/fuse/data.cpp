@@ -96,7 +96,6 @@ int open_file(const Mount& mount, Inode& inode, fuse_file_info& info, Handle& ha
 
 void release(Mount& mount, Inode& inode, Handle& handle) {
   if (handle.is_cached) --inode.cached_readers;
-  if (handle.fd) prefetcher().closed(handle.fd.get());
   if (handle.container) {
     if (handle.writer != nullptr) (void)handle.container->writers().remove(handle.writer);
     inode.let_go(handle.file);
@@ -173,14 +172,19 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
   mount.inodes.forget(inode, 1);
 }
 
+/// Replies with bytes of a file, which are moved in the kernel if it can.
+void reply_with(fuse_req_t request, int fd, off_t offset, std::size_t bytes) {
+  prefetch::Observer::Reading reading = prefetcher().begin(fd, offset, static_cast<std::int64_t>(bytes));
+  fuse_bufvec data = at(fd, offset, bytes);
+  fuse_reply_data(request, &data, FUSE_BUF_SPLICE_MOVE);
+  prefetcher().end(reading, 0);
+}
+
 void read(fuse_req_t request, fuse_ino_t, std::size_t bytes, off_t offset, fuse_file_info* info) {
   const Handle& handle = handle_of(info);
-  prefetch::Observer::Reading reading;
-  if (!handle.container) reading = prefetcher().begin(handle.fd.get(), offset, static_cast<std::int64_t>(bytes));
   if (!handle.container && mount_of(request).tracer) {  // libfuse does not say how many bytes it replied with
     const std::span<std::byte> room = buffer(bytes);
     const ssize_t got = ::pread(handle.fd.get(), room.data(), bytes, offset);
-    prefetcher().end(reading, got);
     if (got < 0)
       fuse_reply_err(request, errno);
     else
@@ -188,17 +192,14 @@ void read(fuse_req_t request, fuse_ino_t, std::size_t bytes, off_t offset, fuse_
     return;
   }
   if (!handle.container) {
-    fuse_bufvec data = at(handle.fd.get(), offset, bytes);
-    fuse_reply_data(request, &data, FUSE_BUF_SPLICE_MOVE);
-    prefetcher().end(reading, 0);
+    reply_with(request, handle.fd.get(), offset, bytes);
     return;
   }
   (void)handle.container->status().refresh_if_older_than(mount_of(request).options.cache_s);
   const bool is_given = bytes >= min_splice &&
                         handle.container->view().with_data_of(offset, static_cast<std::int64_t>(bytes),
                                                               [&](int fd, std::int64_t physical, std::size_t length) {
-                                                                fuse_bufvec data = at(fd, physical, length);
-                                                                fuse_reply_data(request, &data, FUSE_BUF_SPLICE_MOVE);
+                                                                reply_with(request, fd, physical, length);
                                                               });
   if (is_given) return;
   const std::span<std::byte> room = buffer(bytes);

@@ -571,3 +571,85 @@ def test_what_a_child_closes_before_it_becomes_another_program_is_still_read_by_
     counted = re.search(r"useful ([\d.]+) MB, late ([\d.]+), .* in memory before ([\d.]+), of", line)
     assert counted is not None, line
     assert sum(map(float, counted.groups())) > 2.3, line  # of 3.3 MB; the first ten reads are always learned from
+
+
+READS_IN_TURNS = """
+import os, sys, time
+fds, total = [os.open(each, os.O_RDONLY) for each in sys.argv[1:]], 0
+for n in range(150):
+    for fd in fds: total += len(os.pread(fd, 16384, n * 65536)); time.sleep(0.001)
+print(total)
+"""
+
+
+@needs_library
+@pytest.mark.skipif(bool(refused()), reason=f"a slow disk: {refused()}")
+def test_files_that_are_read_in_turns_are_prefetched_though_their_beginnings_were_in_memory(
+    iosig: Iosig, tmp_path: Path
+) -> None:
+    report = tmp_path / "report"
+    with slow_disk(64 << 20) as disk:
+        files = [disk / name for name in ("one", "other")]
+        for each in files:
+            each.write_bytes(bytes(150 * 65536))
+        os.sync()
+        for each in files:
+            with each.open("rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        options = ["--prefetch", "--prefetch-report", report]
+        assert iosig("run", *options, "--", sys.executable, "-c", READS_IN_TURNS, *files).stdout == "4915200\n"
+    lines = [each for each in report.read_text().splitlines() if re.search(r"/(one|other): useful", each)]
+    assert len(lines) == 2 and not any("left alone" in each for each in lines), lines
+
+
+WRITES_RECORDS = """
+import os, sys
+fd, rank = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), int(sys.argv[2])
+for n in range(96): os.pwrite(fd, bytes([n, rank]) * 32768, (4 * n + rank) * 65536)
+"""
+READS_RECORDS = """
+import os, sys
+fd, told = os.open(sys.argv[1], os.O_RDWR), []
+for n in range(128):
+    told.append(os.pread(fd, 4096, 3 * n * 65536))
+    if n % 32 == 20: os.pwrite(fd, b"new", 3 * (n + 2) * 65536)
+if (child := os.fork()) == 0:
+    os._exit(sum(os.pread(fd, 1, (3 * n + 1) * 65536)[0] == (3 * n + 1) // 4 for n in range(100)))
+child = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+print([each[:3] for each in told], {each[3:] == each[1:3] + each[1:3] * 2046 + each[3:4] for each in told}, child)
+"""
+
+
+@needs_library
+@pytest.mark.skipif(bool(refused()), reason=f"a slow disk: {refused()}")
+@pytest.mark.parametrize("way", ["run", "mount"])
+def test_reads_of_a_container_are_prefetched_from_its_data_droppings(iosig: Iosig, tmp_path: Path, way: str) -> None:
+    if way == "mount" and not (BUILD / "libexec/iosig/iosig-fuse").exists():
+        pytest.skip("built without libfuse3")
+    report, mounted = tmp_path / "report", tmp_path / "mounted"
+    mounted.mkdir()
+    with slow_disk(96 << 20) as disk:
+        box = disk / "box"
+
+        def printed(*options: object, path: Path = box) -> str:
+            shutil.rmtree(box, ignore_errors=True)
+            for rank in range(4):
+                iosig("run", "--container", box, "--", sys.executable, "-c", WRITES_RECORDS, box, rank)
+            os.sync()
+            for dropping in (each for each in box.rglob("*") if each.is_file()):
+                with dropping.open("rb") as file:
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            prefix = ["run", "--container", box, *options, "--"] if path == box else ["run", "--"]
+            return iosig(*prefix, sys.executable, "-c", READS_RECORDS, path).stdout
+
+        plain = printed()
+        assert plain.count("b'new'") == 4 and plain.endswith("100\n")
+        if way == "run":
+            assert printed("--prefetch", "--prefetch-report", report) == plain
+        else:
+            iosig("mount", "--prefetch", "--prefetch-report", report, disk, mounted)
+            assert printed(path=mounted / "box") == plain
+            iosig("unmount", mounted)
+    lines = [each for each in report.read_text().splitlines() if re.search(r"/box/d\d/data\.\d: useful", each)]
+    processes = 2 if way == "run" else 1  # the child prefetches, too
+    assert len(lines) == 4 * processes and not any("left alone" in each for each in lines), lines

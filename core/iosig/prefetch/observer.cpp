@@ -115,7 +115,7 @@ void Observer::end_probe(Reading& reading, std::int64_t result) {
   ThisThread& thread = this_thread;
   thread.last_file = reading.file;
   thread.took_ns = took_ns;
-  if (settings_->is_stream_of_all_threads) reading.slot->took_ns.store(took_ns, std::memory_order_relaxed);
+  reading.slot->took_ns.store(took_ns, std::memory_order_relaxed);
 }
 
 void Observer::tell(Reading& reading, std::int64_t length) {
@@ -125,9 +125,10 @@ void Observer::tell(Reading& reading, std::int64_t length) {
   if (thread.number == 0) thread.number = last_thread.fetch_add(1, std::memory_order_relaxed) + 1;
   reading.is_told = true;
   const bool is_one = settings_->is_stream_of_all_threads;
-  const std::int64_t took_before_ns = is_one ? reading.slot->took_ns.load(std::memory_order_relaxed)
-                                      : thread.last_file == reading.file ? thread.took_ns
-                                                                         : 0;
+  // Of a thread that reads several files in turns: how long the last read of this one took, whoever made it.
+  const std::int64_t took_before_ns = !is_one && thread.last_file == reading.file
+                                          ? thread.took_ns
+                                          : reading.slot->took_ns.load(std::memory_order_relaxed);
   push({.kind = ReadEvent::Kind::read,
         .fd = reading.fd,
         .file = reading.file,
@@ -147,7 +148,7 @@ void Observer::end_observed(Reading& reading, std::int64_t result) {
   ThisThread& thread = this_thread;
   thread.last_file = reading.file;
   thread.took_ns = clock_ns() - reading.start_ns;
-  if (settings_->is_stream_of_all_threads) reading.slot->took_ns.store(thread.took_ns, std::memory_order_relaxed);
+  reading.slot->took_ns.store(thread.took_ns, std::memory_order_relaxed);
   if (reading.moves_offset && result > 0) reading.slot->position.fetch_add(result, std::memory_order_relaxed);
 }
 
@@ -183,6 +184,7 @@ bool Observer::look_at(Slot& slot, int fd) {
   slot.inode.store(status.st_ino, std::memory_order_relaxed);
   slot.position.store(position, std::memory_order_relaxed);
   slot.asks_kernel.store(false, std::memory_order_relaxed);
+  slot.took_ns.store(0, std::memory_order_relaxed);
   slot.is_left_alone.store(false, std::memory_order_relaxed);
   slot.kind.store(Slot::Kind::observed, std::memory_order_relaxed);
   push({.kind = ReadEvent::Kind::opened,
@@ -212,7 +214,8 @@ void Observer::forget(Slot& slot) {
 bool Observer::push(const ReadEvent& event, bool wakes) {
   const std::uint64_t waiting = queue_.push(event);
   const State state = state_.load(std::memory_order_relaxed);
-  if (state == State::wanted && (waiting >= 6 || begins_at_first_read_.load(std::memory_order_relaxed)))
+  if (state == State::wanted &&
+      (waiting >= reads_before_planner || begins_at_first_read_.load(std::memory_order_relaxed)))
     start_planner();
   if (state != State::running || (!wakes && waiting != 0 && waiting < wake_at_.load(std::memory_order_relaxed)))
     return waiting != 0;

@@ -38,7 +38,7 @@ struct Settings {
 class Observer {
  public:
   static constexpr unsigned max_fds = 1U << 14;  ///< clang initializes no more at compile time
-  static constexpr std::uint32_t reads_between_probes = 8;
+  static constexpr std::uint32_t reads_between_probes = 8, reads_before_planner = 6;
   static constexpr std::int64_t at_file_offset = -1, unknown_length = -1;
 
   /// The state of a descriptor.
@@ -52,7 +52,7 @@ class Observer {
     std::atomic<std::uint32_t> skip{0};       ///< so many reads go unobserved
     std::atomic<std::uint32_t> unchecked{0};  ///< reads until the descriptor is looked at again
     std::atomic<std::int64_t> position{0};    ///< the file offset
-    std::atomic<std::int64_t> took_ns{0};     ///< the last read, if the reads of all threads are one stream
+    std::atomic<std::int64_t> took_ns{0};     ///< the last read
     std::atomic<std::uint64_t> device{0}, inode{0};
   };
   /// A read that has begun. It has no destructor: a thread may be cancelled in the read.
@@ -110,6 +110,12 @@ class Observer {
 
   /// From now on as Settings::begins_at_first_read: predictors may know the reads of files that are opened later.
   void begin_at_first_read() { begins_at_first_read_.store(true, std::memory_order_relaxed); }
+
+  /// Starts the planner if reads wait for it that could not start it: they had signals blocked.
+  void start_waiting_planner() {
+    if (state_.load(std::memory_order_relaxed) == State::wanted && queue_.size() >= reads_before_planner)
+      start_planner();
+  }
 
   /// Called in a child made by fork(): it has no planner, and gets one when it needs it. Memory of its parent's is
   /// left.

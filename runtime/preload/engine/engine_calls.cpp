@@ -16,6 +16,7 @@
 
 #include "preload/engine/engine_fds.h"
 #include "preload/hooks/real.h"
+#include "preload/prefetch/reads.h"
 
 namespace iosig::preload {
 
@@ -56,6 +57,7 @@ int keep_for_engine(int fd) {
 using iosig::preload::engine_fds;
 using iosig::preload::keep_for_engine;
 using iosig::preload::real;
+namespace prefetch = iosig::preload::prefetch;
 
 // NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): the linker's names
 extern "C" {
@@ -77,6 +79,7 @@ int __wrap_open(const char* path, int flags, ...) {
   return keep_for_engine(static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode)));
 }
 int __wrap_close(int fd) {
+  prefetch::engine_closes(fd);
   if (!iosig::preload::has_own_descriptors) engine_fds.remove(fd);
   return static_cast<int>(::syscall(SYS_close, fd));
 }
@@ -84,8 +87,14 @@ int __wrap_closedir(DIR* directory) {
   engine_fds.remove(::dirfd(directory));
   return real().closedir(directory);
 }
+ssize_t __wrap_pread(int fd, void* bytes, size_t count, off_t offset) {
+  return prefetch::engine_reads(fd, offset, static_cast<std::int64_t>(count),
+                                [&] { return ::syscall(SYS_pread64, fd, bytes, count, offset); });
+}
 ssize_t __wrap_preadv(int fd, const iovec* parts, int count, off_t offset) {
-  return ::syscall(SYS_preadv, fd, parts, count, offset, 0);  // the last argument is for 32-bit systems only
+  // The last argument is for 32-bit systems only.
+  return prefetch::engine_reads(fd, offset, prefetch::unknown,
+                                [&] { return ::syscall(SYS_preadv, fd, parts, count, offset, 0); });
 }
 int __wrap_fcntl(int fd, int command, ...) {
   va_list rest;
