@@ -2,9 +2,10 @@
 and as a programmer would write them: with posix_fadvise(POSIX_FADV_WILLNEED), and with io_uring.
 
 The disk is the lab's (2 ms a request, 400 MB/s, 16 at once) under a loop device with ext4; needs root, FUSE, liburing.
---container reads a container instead, which 8 processes wrote in turns (64 KiB each, --ways alone,prefetch); --mount
-reads either through `iosig mount`. Caches are dropped before each run. The reader (bench/prefetch_reader.c) measures the time in its reads, with the hints
-and submissions that it makes; it computes between them. Prints for each case and way the median of --runs runs:
+--container reads a container instead, which 8 processes wrote in turns, 64 KiB each (--ways alone,prefetch); --mount
+reads either through `iosig mount`. Caches are dropped before each run. The reader (bench/prefetch_reader.c) measures
+the time in its reads, with the hints and submissions that it makes; it computes between them. Prints for each case and
+way the median of --runs runs:
 
     io_ms     time in reads
     p99_us    99th percentile of a read
@@ -92,7 +93,18 @@ fd, rank = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), int(sys.argv[2])
 for n in range(512): os.pwrite(fd, os.urandom(65536), (8 * n + rank) * 65536)
 """
     for rank in range(8 if is_container else 0):
-        words = [BUILD / "bin" / "iosig", "run", "--container", path, "--", sys.executable, "-c", writer, path, str(rank)]
+        words = [
+            BUILD / "bin" / "iosig",
+            "run",
+            "--container",
+            path,
+            "--",
+            sys.executable,
+            "-c",
+            writer,
+            path,
+            str(rank),
+        ]
         subprocess.run(words, check=True)
     os.sync()
 
@@ -144,7 +156,9 @@ class Case:
         before: list[str | Path] = []
         iosig, asked = BUILD / "bin" / "iosig", [*options.get(way, []), "--prefetch-report", report]
         if self.mounted is not None:
-            subprocess.run([iosig, "mount", *(asked if way in options else []), self.path.parent, self.mounted], check=True)
+            subprocess.run(
+                [iosig, "mount", *(asked if way in options else []), self.path.parent, self.mounted], check=True
+            )
         elif way in options or self.path.is_dir():
             container = ["--container", self.path] if self.path.is_dir() else []
             before = [iosig, "run", *container, *(asked if way in options else []), "--"]
@@ -212,7 +226,9 @@ def main() -> None:
         for each in given.cases.split(","):
             pattern, compute_ms = each.split(":")
             places = "".join(f"{place}\n" for place in offsets(pattern, size))
-            case = Case(path, pattern, round(float(compute_ms) * 1000), reader, places, mounted if given.mount else None)
+            case = Case(
+                path, pattern, round(float(compute_ms) * 1000), reader, places, mounted if given.mount else None
+            )
             ways = given.ways.split(",")
             if {"remembered", "order"} & set(ways):
                 case.learn()

@@ -1,6 +1,6 @@
 // Prefetching of a mount (`iosig mount --prefetch`): what the daemon reads, from ordinary files and from the data
-// droppings of containers, is told to the engine (core/iosig/prefetch), which brings what is expected next into the page
-// cache of the file system below.
+// droppings of containers, is told to the engine (core/iosig/prefetch), which brings what is expected next into the
+// page cache of the file system below.
 #pragma once
 
 #include "iosig/base/result.h"
