@@ -17,6 +17,7 @@
 namespace iosig::observe {
 namespace {
 
+using trace::CallKind;
 using trace::Layer;
 
 constexpr std::uint64_t least_calls = 100;  ///< fewer are no habit
@@ -31,8 +32,17 @@ constexpr std::uint64_t max_listed = 1'000'000;  ///< by iosig query
 
 // Options of iosig query that select calls. Calls that moved nothing count for no stream.
 constexpr std::string_view select_reads = "--reads --min-bytes 1", select_writes = "--writes --min-bytes 1",
-                           select_transfers = "--min-bytes 1", select_opens = "--call open,fopen,freopen",
-                           select_stats = "--call stat,access", select_syncs = "--call fsync,fdatasync";
+                           select_transfers = "--min-bytes 1";
+/// Selects what StreamCosts counts as calls of a kind: not those of MPI-IO, which make such calls.
+std::string select_kind(CallKind kind) {
+  std::string names;
+  for (std::uint16_t number = 1; number < trace::call_limit; ++number) {
+    const auto call = static_cast<trace::Call>(number);
+    if (call_kind_of(call) != kind || layer_of(call) == Layer::mpi_io) continue;
+    names.append(names.empty() ? "--call " : ",").append(name_of(call));
+  }
+  return names;
+}
 
 double seconds_of(const Spent& spent) { return static_cast<double>(spent.ns) / 1e9; }
 
@@ -280,14 +290,14 @@ class Adviser {
       add(subject, Topic::repeated_opens, seconds_of(costs.repeated_opens),
           fmt::format("{} of {} opens are of a file that the process has opened before", costs.repeated_opens.calls,
                       costs.opens.calls),
-          listed(subject.stream.glob, "all", select_opens, costs.opens.calls),
+          listed(subject.stream.glob, "all", select_kind(CallKind::open), costs.opens.calls),
           {.text = "keep the file open in the program"}, counted(costs.repeated_opens));
     if (costs.repeated_stats.calls >= least_calls)
       add(subject, Topic::repeated_stats, seconds_of(costs.repeated_stats),
           fmt::format("{} of {} questions about the file's attributes were answered before, and no traced call has "
                       "changed the file since",
                       costs.repeated_stats.calls, costs.stats.calls),
-          listed(subject, Layer::posix, select_stats, costs.stats.calls),
+          listed(subject, Layer::posix, select_kind(CallKind::look_up), costs.stats.calls),
           {.text = "keep the answer in the program",
            .caution = "not if programs outside the trace change the file meanwhile"},
           counted(costs.repeated_stats));
@@ -303,7 +313,7 @@ class Adviser {
       add(subject, Topic::idle_syncs, seconds_of(idle),
           fmt::format("{} of {} syncs found nothing to do: no traced call had changed the file since the one before",
                       idle.calls, costs.syncs.calls),
-          listed(subject, Layer::posix, select_syncs, costs.syncs.calls), {.text = "sync only after a change"},
+          listed(subject, Layer::posix, select_kind(CallKind::sync), costs.syncs.calls), {.text = "sync only after a change"},
           counted(idle));
     if (is_synced(subject)) find_sync_storm(subject);
   }
@@ -332,7 +342,7 @@ class Adviser {
                                   ? ""
                                   : fmt::format("; without {} that found nothing to do", costs.idle_syncs.calls)),
         by_flag ? listed(subject, subject.layer, select_writes, writes.calls)
-                : listed(subject, Layer::posix, select_syncs, costs.syncs.calls),
+                : listed(subject, Layer::posix, select_kind(CallKind::sync), costs.syncs.calls),
         help, gain);
   }
 
@@ -413,7 +423,7 @@ class Adviser {
                              about_seconds(seconds_of(many->transfers))),
          .time_s = seconds_of(opens),
          .time_share = ratio(seconds_of(opens), advised_.io_s),
-         .behind = listed(glob, "all", select_opens, opens.calls),
+         .behind = listed(glob, "all", select_kind(CallKind::open), opens.calls),
          .help = {.text = written
                               ? "write one file that has all of them, as a tar archive, an HDF5 file or a database"
                               : "pack them into one file, as a tar archive, an HDF5 file or a database, and read that",

@@ -106,12 +106,10 @@ std::optional<std::vector<std::string_view>> bricks_of(std::string_view info, st
   return bricks;
 }
 
-// ---- CephFS ---------------------------------------------------------------------------------------------------------
+// ---- what tools print as JSON ---------------------------------------------------------------------------------------
 
-std::optional<ordered_json> ask_ceph(const Machine& machine, std::vector<std::string> words) {
-  Command command{"ceph"};
-  command.insert(command.end(), words.begin(), words.end());
-  command.insert(command.end(), {"--connect-timeout", "2", "--format", "json"});
+/// Returns the document that a tool prints; nothing if it failed, or printed something else.
+std::optional<ordered_json> ask_json(const Machine& machine, const Command& command) {
   const auto answer = machine.run(command);
   if (!answer) return std::nullopt;
   ordered_json document = parse_json(*answer, max_json_depth);
@@ -124,13 +122,22 @@ std::string text_at(const ordered_json& object, const char* key) {
   return it != object.end() && it->is_string() ? it->get<std::string>() : std::string{};
 }
 
-/// Returns the number at `key`. Profiles store numbers as strings: "k": "4".
+/// Returns the number at `key`, also of a string: Ceph's profiles have "k": "4".
 std::uint32_t count_at(const ordered_json& object, const char* key) {
   const auto it = object.is_object() ? object.find(key) : object.end();
   if (it == object.end()) return 0;
   if (it->is_number_unsigned())
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(it->get<std::uint64_t>(), 1u << 20));
   return it->is_string() ? parse_count(it->get<std::string>()).value_or(0) : 0;
+}
+
+// ---- CephFS ---------------------------------------------------------------------------------------------------------
+
+std::optional<ordered_json> ask_ceph(const Machine& machine, std::vector<std::string> words) {
+  Command command{"ceph"};
+  command.insert(command.end(), words.begin(), words.end());
+  command.insert(command.end(), {"--connect-timeout", "2", "--format", "json"});
+  return ask_json(machine, command);
 }
 
 /// Returns the name from "admin@<fsid>.NAME=/" or an option; "" if the mount has none.

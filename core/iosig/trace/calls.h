@@ -25,7 +25,7 @@ enum class CallKind : std::uint8_t {
   begin_write,
   begin_list,  ///< of operations that have no records of their own
   seek,
-  sync,           ///< makes the file durable
+  sync,           ///< makes the whole file durable
   begin_sync,     ///< asynchronous
   truncate,       ///< to `length` bytes
   allocate,       ///< `length` bytes from `offset` on
