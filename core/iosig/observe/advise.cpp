@@ -313,8 +313,8 @@ class Adviser {
       add(subject, Topic::idle_syncs, seconds_of(idle),
           fmt::format("{} of {} syncs found nothing to do: no traced call had changed the file since the one before",
                       idle.calls, costs.syncs.calls),
-          listed(subject, Layer::posix, select_kind(CallKind::sync), costs.syncs.calls), {.text = "sync only after a change"},
-          counted(idle));
+          listed(subject, Layer::posix, select_kind(CallKind::sync), costs.syncs.calls),
+          {.text = "sync only after a change"}, counted(idle));
     if (is_synced(subject)) find_sync_storm(subject);
   }
 
