@@ -3,7 +3,7 @@ and as a programmer would write them: with posix_fadvise(POSIX_FADV_WILLNEED), a
 
 The disk is the lab's (2 ms a request, 400 MB/s, 16 at once) under a loop device with ext4; needs root, FUSE, liburing.
 --container reads a container instead, which 8 processes wrote in turns, 64 KiB each (--ways alone,prefetch); --mount
-reads either through `iosig mount`. Caches are dropped before each run. The reader (bench/prefetch_reader.c) measures
+reads either through `iosig mount`; --no-report prefetches without a report, which observes more. Caches are dropped before each run. The reader (bench/prefetch_reader.c) measures
 the time in its reads, with the hints and submissions that it makes; it computes between them. Prints for each case and
 way the median of --runs runs:
 
@@ -119,6 +119,7 @@ class Case:
     reader: Path
     places: str
     mounted: Path | None = None
+    has_report: bool = True
 
     def __post_init__(self) -> None:
         self.directory = self.reader.parent
@@ -154,7 +155,9 @@ class Case:
             "order": ["--prefetch", "--rules", self.rules],
         }
         before: list[str | Path] = []
-        iosig, asked = BUILD / "bin" / "iosig", [*options.get(way, []), "--prefetch-report", report]
+        iosig, asked = BUILD / "bin" / "iosig", list(options.get(way, []))
+        if self.has_report:
+            asked += ["--prefetch-report", report]
         if self.mounted is not None:
             subprocess.run(
                 [iosig, "mount", *(asked if way in options else []), self.path.parent, self.mounted], check=True
@@ -211,6 +214,7 @@ def main() -> None:
     options.add_argument("--ways", default=",".join(WAYS))
     options.add_argument("--container", action="store_true")
     options.add_argument("--mount", action="store_true")
+    options.add_argument("--no-report", action="store_true")
     given = options.parse_args()
     with slow_file(given.latency_us) as path, tempfile.TemporaryDirectory(prefix="iosig-reader") as directory:
         write_data(path, given.container)
@@ -226,9 +230,8 @@ def main() -> None:
         for each in given.cases.split(","):
             pattern, compute_ms = each.split(":")
             places = "".join(f"{place}\n" for place in offsets(pattern, size))
-            case = Case(
-                path, pattern, round(float(compute_ms) * 1000), reader, places, mounted if given.mount else None
-            )
+            case = Case(path, pattern, round(float(compute_ms) * 1000), reader, places)
+            case.mounted, case.has_report = mounted if given.mount else None, not given.no_report
             ways = given.ways.split(",")
             if {"remembered", "order"} & set(ways):
                 case.learn()

@@ -36,6 +36,7 @@ Result<void> start_prefetching(const MountOptions& options) {
   if (options.prefetch_bytes > 0) settings->max_bytes = options.prefetch_bytes;
   settings->is_stream_of_all_threads = true;
   settings->begins_at_first_read = has_model;
+  settings->hears_of_sequential = !options.prefetch_report.empty();
   if (!prefetcher().start_now(*settings)) return fail(ErrorKind::system, "no thread could be started for prefetching");
   return {};
 }

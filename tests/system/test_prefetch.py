@@ -231,9 +231,9 @@ def test_a_mount_uses_a_model_of_the_files_below_it(
     data.write_bytes(b"\1" * 6_600_000)
     model, report = model_of(iosig, data, tmp_path), tmp_path / "report"
     mounted = mount("--prefetch-model", str(model), "--prefetch=none", "--prefetch-report", str(report))
-    shown = subprocess.run(
-        [sys.executable, "-c", SHUFFLED, str(mounted / "data")], capture_output=True, text=True, check=True
-    )
+    # The daemon's planner opens the file while the program has it open.
+    command = [sys.executable, "-c", f"{SHUFFLED}\nimport time; time.sleep(0.3)", str(mounted / "data")]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True)
     assert shown.stdout == "100\n"
     iosig("unmount", mounted)
     line = next(line for line in report.read_text().splitlines() if f"prefetch: {data}: useful" in line)

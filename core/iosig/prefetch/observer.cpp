@@ -87,6 +87,8 @@ Observer::Reading Observer::begin_observed(Slot& slot, int fd, std::int64_t offs
       offset = ::syscall(SYS_lseek, fd, 0, SEEK_CUR);
     }
   }
+  if (!slot.is_announced.load(std::memory_order_relaxed) && is_sequential_still(slot, fd, offset))
+    return {.slot = &slot, .moves_offset = is_here, .is_passed = true, .offset = offset};
   Reading reading{.slot = &slot,
                   .fd = fd,
                   .file = slot.file.load(std::memory_order_relaxed),
@@ -121,8 +123,7 @@ void Observer::end_probe(Reading& reading, std::int64_t result) {
 void Observer::tell(Reading& reading, std::int64_t length) {
   constexpr std::int64_t max_length = 0x7ffff000;  // of one read(2) in Linux
   length = std::min(length, max_length);
-  ThisThread& thread = this_thread;
-  if (thread.number == 0) thread.number = last_thread.fetch_add(1, std::memory_order_relaxed) + 1;
+  const ThisThread& thread = this_thread;
   reading.is_told = true;
   const bool is_one = settings_->is_stream_of_all_threads;
   // Of a thread that reads several files in turns: how long the last read of this one took, whoever made it.
@@ -132,7 +133,7 @@ void Observer::tell(Reading& reading, std::int64_t length) {
   push({.kind = ReadEvent::Kind::read,
         .fd = reading.fd,
         .file = reading.file,
-        .thread = is_one ? 0 : thread.number,
+        .thread = stream_of_this_thread(),
         .offset = reading.offset,
         .length = length,
         .start_ns = reading.start_ns,
@@ -144,6 +145,13 @@ void Observer::tell(Reading& reading, std::int64_t length) {
 
 void Observer::end_observed(Reading& reading, std::int64_t result) {
   if (reading.is_probe) return end_probe(reading, result);
+  if (reading.is_passed) {
+    if (result <= 0) return;
+    reading.slot->last_begin.store(reading.offset, std::memory_order_relaxed);
+    reading.slot->last_length.store(result, std::memory_order_relaxed);
+    if (reading.moves_offset) reading.slot->position.fetch_add(result, std::memory_order_relaxed);
+    return;
+  }
   if (!reading.is_told && result > 0) tell(reading, result);
   ThisThread& thread = this_thread;
   thread.last_file = reading.file;
@@ -186,14 +194,41 @@ bool Observer::look_at(Slot& slot, int fd) {
   slot.asks_kernel.store(false, std::memory_order_relaxed);
   slot.took_ns.store(0, std::memory_order_relaxed);
   slot.is_left_alone.store(false, std::memory_order_relaxed);
+  slot.last_length.store(0, std::memory_order_relaxed);
+  slot.is_announced.store(false, std::memory_order_relaxed);
   slot.kind.store(Slot::Kind::observed, std::memory_order_relaxed);
+  return true;
+}
+
+bool Observer::is_sequential_still(Slot& slot, int fd, std::int64_t offset) {
+  const bool hears_of_all = settings_->hears_of_sequential || begins_at_first_read_.load(std::memory_order_relaxed);
+  const std::int64_t begin = slot.last_begin.load(std::memory_order_relaxed),
+                     length = slot.last_length.load(std::memory_order_relaxed);
+  if (!hears_of_all && (length == 0 || offset == begin + length)) return true;
+  slot.is_announced.store(true, std::memory_order_relaxed);
+  const std::uint32_t file = slot.file.load(std::memory_order_relaxed);
   push({.kind = ReadEvent::Kind::opened,
         .fd = fd,
         .file = file,
-        .offset = static_cast<std::int64_t>(status.st_ino),
-        .length = static_cast<std::int64_t>(status.st_dev)},
+        .offset = static_cast<std::int64_t>(slot.inode.load(std::memory_order_relaxed)),
+        .length = static_cast<std::int64_t>(slot.device.load(std::memory_order_relaxed))},
        begins_at_first_read_.load(std::memory_order_relaxed));
-  return true;
+  if (length > 0)
+    push({.kind = ReadEvent::Kind::read,
+          .fd = fd,
+          .file = file,
+          .thread = stream_of_this_thread(),
+          .offset = begin,
+          .length = length},
+         false);
+  return false;
+}
+
+std::uint32_t Observer::stream_of_this_thread() const {
+  if (settings_->is_stream_of_all_threads) return 0;
+  ThisThread& thread = this_thread;
+  if (thread.number == 0) thread.number = last_thread.fetch_add(1, std::memory_order_relaxed) + 1;
+  return thread.number;
 }
 
 void Observer::forget(Slot& slot) {
@@ -201,7 +236,7 @@ void Observer::forget(Slot& slot) {
   const std::uint32_t file = slot.file.exchange(0, std::memory_order_relaxed);  // the planner may still have its reads
   slot.skip.store(0, std::memory_order_relaxed);
   slot.unchecked.store(0, std::memory_order_relaxed);
-  if (!was_observed) return;
+  if (!was_observed || !slot.is_announced.exchange(false, std::memory_order_relaxed)) return;
   const ErrnoKept kept;
   const bool is_awaited = slot.is_awaited.exchange(false, std::memory_order_relaxed);
   // A close that never came (a server hangs) is not waited for again.

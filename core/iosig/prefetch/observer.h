@@ -31,6 +31,8 @@ struct Settings {
   /// Whether predictors may know a file's reads before the first of them: then each file is looked at from its first
   /// read on. Else the first reads are let pass, since many files are read just once.
   bool begins_at_first_read = false;
+  /// Whether the planner hears of files that are only read sequentially, too: for a report of all files.
+  bool hears_of_sequential = true;
   /// Called in each new thread first, after it has left the process's table of descriptors.
   void (*thread_started)() = nullptr;
 };
@@ -53,6 +55,8 @@ class Observer {
     std::atomic<std::uint32_t> unchecked{0};  ///< reads until the descriptor is looked at again
     std::atomic<std::int64_t> position{0};    ///< the file offset
     std::atomic<std::int64_t> took_ns{0};     ///< the last read
+    std::atomic<bool> is_announced{false};    ///< the planner knows the file
+    std::atomic<std::int64_t> last_begin{0}, last_length{0};  ///< of a file that is not: its last read; 0: none
     std::atomic<std::uint64_t> device{0}, inode{0};
   };
   /// A read that has begun. It has no destructor: a thread may be cancelled in the read.
@@ -61,7 +65,8 @@ class Observer {
     std::int32_t fd = -1;
     std::uint32_t file = 0;
     bool moves_offset = false, is_told = false;
-    bool is_probe = false;  ///< it is timed only
+    bool is_probe = false;   ///< it is timed only
+    bool is_passed = false;  ///< the planner does not hear of it
     std::int64_t offset = 0, start_ns = 0;
   };
 
@@ -145,6 +150,10 @@ class Observer {
   /// Finds out what a descriptor is. false: it is left out.
   bool look_at(Slot& slot, int fd);
   void forget(Slot& slot);
+  /// Whether the planner need not hear of a read: it goes on where the last one ended, as all before it did, and the
+  /// kernel's readahead serves the file. If it must, tells it of the file and of the read before.
+  bool is_sequential_still(Slot& slot, int fd, std::int64_t offset);
+  [[nodiscard]] std::uint32_t stream_of_this_thread() const;
   /// false: the queue is full, and the event is lost.
   bool push(const ReadEvent& event, bool wakes);
   void await_closes();

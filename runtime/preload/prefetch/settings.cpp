@@ -84,6 +84,7 @@ __attribute__((constructor(102))) void load() {
     settings->make_predictor = std::move(*make);
     if (const auto bytes = parse_count<std::uint64_t>(runtime::setting("IOSIG_PREFETCH_BYTES")); bytes && *bytes > 0)
       settings->max_bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(*bytes, INT64_MAX));
+    settings->hears_of_sequential = !report_file.empty();
     settings->thread_started = [] { has_own_descriptors = true; };
     observer.start(*settings);
     return 0;
