@@ -3,9 +3,9 @@ and as a programmer would write them: with posix_fadvise(POSIX_FADV_WILLNEED), a
 
 The disk is the lab's (2 ms a request, 400 MB/s, 16 at once) under a loop device with ext4; needs root, FUSE, liburing.
 --container reads a container instead, which 8 processes wrote in turns, 64 KiB each (--ways alone,prefetch); --mount
-reads either through `iosig mount`; --no-report prefetches without a report, which observes more. Caches are dropped before each run. The reader (bench/prefetch_reader.c) measures
-the time in its reads, with the hints and submissions that it makes; it computes between them. Prints for each case and
-way the median of --runs runs:
+reads either through `iosig mount`; --no-report prefetches without a report, for which more is observed. Caches are
+dropped before each run. The reader (bench/prefetch_reader.c) measures the time in its reads, with the hints and
+submissions that it makes; it computes between them. Prints for each case and way the median of --runs runs:
 
     io_ms     time in reads
     p99_us    99th percentile of a read
