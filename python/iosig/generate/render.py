@@ -207,6 +207,7 @@ class Renderer:
         stem = re.sub(r"\W", "_", Path(template.path).stem)
         self.decisions = {site.place: decision for site, decision in zip(model.sites, decisions, strict=True)}
         self.buffers = any(self.packing(site, each) for site in model.sites for each in site.file.datasets)
+        self.skips_views = any(site.file.level == "mpiio" and not self.has_view(site) for site in model.sites)
         self.module = f"iosig_io_{stem}"[:63].lower()  # of Fortran; 63 characters are allowed
 
     def where(self, place: Place, what: str) -> str:
@@ -257,7 +258,12 @@ class Renderer:
             ),
             buffers=self.buffers,
             module=self.module,
+            skips_views=self.skips_views,
         )
+
+    def has_view(self, site: Site) -> bool:
+        """Whether MPI-IO must be shown a rank's elements in the file: they are several pieces of a data set."""
+        return any(each.view != "contiguous" for each in self.decisions[site.place].contiguity)
 
     def hints(self, site: Site) -> dict[str, str]:
         """Those that ROMIO is given, unless the template gives them."""
@@ -362,6 +368,8 @@ class Renderer:
             collective=Flag(decision.libraries(lambda method: method.is_collective), fortran),
             joined=Flag(decision.libraries(lambda method: method.is_joined), fortran),
             hints=self.hints(site),
+            has_view=self.has_view(site),
+            skips_views=self.skips_views,
         )
 
     def code(self, text: str) -> list[str]:
