@@ -14,27 +14,17 @@ import numpy as np
 import pytest
 
 from conftest import BUILD, ROOT
+from iosig.repro import generated
+from iosig.repro.generated import EXAMPLES
+from iosig.repro.mpi_programs import ENVIRONMENT, LAUNCHERS
 
 IOSIG_GENERATE = Path(sys.executable).with_name("iosig-generate")
-EXAMPLES = ROOT / "examples/generate"
 TEMPLATES = ROOT / "tests/support/generate"
-LAUNCH = {
-    "openmpi": ["mpirun.openmpi", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"],
-    "mpich": ["mpirun.mpich"],
-}
-AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 STRICT = ["-Wall", "-Wextra", "-Werror"]
-TARGETS = [("mpiio", "openmpi"), ("mpiio", "mpich"), ("pnetcdf", "openmpi"), ("hdf5", "openmpi"), ("hdf5", "mpich")]
-APPLICATIONS = {"s3d": [""], "flash": [".checkpoint", ".centers", ".corners"]}  # in EXAMPLES; the endings of the files
-
 Built = Callable[..., Path]
 
 
 def libraries(level: str, mpi: str) -> list[str]:
-    if shutil.which(f"mpicc.{mpi}") is None or shutil.which(f"mpirun.{mpi}") is None:
-        pytest.skip(f"needs {mpi}")
-    if level == "mpiio":
-        return []
     if level == "posix":
         flags = subprocess.run([BUILD / "bin/iosig", "cc", "--libs"], check=True, capture_output=True, text=True).stdout
         return [f"-I{ROOT / 'include'}", *flags.split()]
@@ -43,33 +33,23 @@ def libraries(level: str, mpi: str) -> list[str]:
         if not found:
             pytest.skip("needs libnetcdf-mpi-dev")
         return ["-isystem", str(found[0]), "-lnetcdf_mpi"]
-    package = {"hdf5": f"hdf5-{mpi}"}.get(level, level)
-    found = subprocess.run(["pkg-config", "--cflags", "--libs", package], capture_output=True, text=True)
-    if found.returncode != 0:
-        pytest.skip(f"needs {level}")
-    return found.stdout.split()
+    try:
+        return generated.libraries(level, mpi)
+    except OSError as missing:
+        pytest.skip(str(missing))
 
 
 def modules(level: str, mpi: str) -> list[str]:
-    """Where Fortran's modules of the library are, and the library below them."""
-    if level in ("mpiio", "posix"):
-        return []
-    if level == "hdf5":
-        if not Path(f"/usr/include/hdf5/{mpi}/hdf5.mod").exists():
-            pytest.skip(f"needs hdf5.mod for {mpi}")
-        return [*libraries(level, mpi), "-lhdf5_fortran"]
-    found = sorted(Path("/usr").glob(f"lib/*/fortran/gfortran-mod-*/{level}.mod"))
-    if not found:
-        pytest.skip(f"needs {level}.mod")
-    return [f"-I{found[-1].parent}"]
+    try:
+        return generated.modules("mpiio" if level == "posix" else level, mpi)
+    except OSError as missing:
+        pytest.skip(str(missing))
 
 
 def compiled(source: Path, program: Path, level: str, mpi: str, *options: str, compiler: str = "mpicc") -> Path:
     more = libraries(level, mpi)
     if source.suffix == ".f90":
         compiler, more = "mpifort", [*modules(level, mpi), *more, f"-J{program.parent}"]
-        if shutil.which(f"{compiler}.{mpi}") is None:
-            pytest.skip("needs gfortran")
     command = [f"{compiler}.{mpi}", "-O1", *options, f"-I{EXAMPLES}", "-o", program, source, *more]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -122,8 +102,8 @@ def run(
     environment: dict[str, str] | None = None,
     timeout_s: float = 60,
 ) -> subprocess.CompletedProcess[str]:
-    command = [*LAUNCH[mpi], "-n", str(ranks), str(program), *map(str, words)]
-    variables = os.environ | AS_ROOT | (environment or {})
+    command = [*LAUNCHERS[mpi], "-n", str(ranks), str(program), *map(str, words)]
+    variables = os.environ | ENVIRONMENT | (environment or {})
     done = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=timeout_s)
     assert done.returncode == 0 or not check, done.stderr
     return done

@@ -36,7 +36,7 @@ from iosig.repro.artefact import Setting, Source
 
 IOSIG_IDS = ["iosig-fig11a", "iosig-fig11b", "iosig-fig11c", "iosig-fig12", "iosig-fig6", "iosig-table2"]
 PATTERN_IDS = ["pattern-fig1", "pattern-fig16", "pattern-fig20"]
-DOE_IDS = ["doe-fig6", "doe-fig7"]  # on this machine, with MPI
+DOE_IDS = ["doe-fig13", "doe-fig14", "doe-fig6", "doe-fig7"]  # on this machine, with MPI
 REPLAYED_IDS = ["pattern-fig13", "pattern-fig14", "pattern-fig15"]  # on this machine
 DISK_IDS = ["pattern-fig21"]  # on a slow disk of the lab, which needs root
 H2DP_IDS = [f"h2dp-{name}" for name in ("fig10", "fig11", "fig2", "fig5", "fig6", "fig7", "fig8", "fig9", "overheads")]

@@ -14,17 +14,16 @@ import pytest
 
 from conftest import Iosig
 from generated_programs import (
-    APPLICATIONS,
     EXAMPLES,
     IOSIG_GENERATE,
     STRICT,
-    TARGETS,
     TEMPLATES,
     Built,
     compiled,
     libraries,
     run,
 )
+from iosig.repro.generated import APPLICATIONS, TARGETS
 from plugin_compiler import PluginCompiler
 
 BLOCKS = TEMPLATES / "blocks.c"

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from generated_programs import TARGETS, TEMPLATES, Built, hdf5_values, netcdf_values, run
+from generated_programs import TEMPLATES, Built, hdf5_values, netcdf_values, run
+from iosig.repro.generated import TARGETS
 
 TEMPLATE, FORTRAN = TEMPLATES / "parts.c", TEMPLATES / "parts.f90"
 # Ranks along z and y; planes and rows at a time; the columns of each rank, in the order of memory.

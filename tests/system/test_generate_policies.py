@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from generated_programs import EXAMPLES, IOSIG_GENERATE, TARGETS, TEMPLATES, Built, run
+from generated_programs import EXAMPLES, IOSIG_GENERATE, TEMPLATES, Built, run
+from iosig.repro.generated import TARGETS
 
 METHODS = {
     "mpiio": ["two-phase", "sieving", "packed"],

@@ -44,6 +44,11 @@ int main(int argc, char **argv) {
 }
 """
 
+# With the options for more ranks than processors.
+LAUNCHERS = {
+    "openmpi": ["mpirun.openmpi", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"],
+    "mpich": ["mpirun.mpich"],
+}
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -57,9 +62,9 @@ class Mpi:
 
 def found_mpi() -> Mpi:
     """Open MPI if it is there: MPICH is slow on few processors. Raises OSError if there is none."""
-    for name, options in (("openmpi", ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]), ("mpich", [])):
-        if shutil.which(f"mpicc.{name}") and shutil.which(f"mpirun.{name}"):
-            return Mpi(f"mpicc.{name}", [f"mpirun.{name}", *options])
+    for name, launcher in LAUNCHERS.items():
+        if shutil.which(f"mpicc.{name}") and shutil.which(launcher[0]):
+            return Mpi(f"mpicc.{name}", launcher)
     raise OSError("mpicc.openmpi or mpicc.mpich, with its mpirun, is needed, and is not in $PATH")
 
 
