@@ -55,6 +55,7 @@ void add_generate(Verb app) {
   verb.describe_flag("--check", "only report mistakes; status 1 if there are errors");
   verb.describe_flag("--show-model", "print what the directives describe");
   verb.describe_flag("--explain", "print how the data are moved, and why");
+  verb.describe_flag("--interactive", "ask for what directives say, show the code, write the directives");
   verb.describe_flag("--json", "print one JSON document, iosig.generate/1");
   verb.footer("Example: iosig generate s3d.c -o s3d_io.c && mpicc s3d_io.c -lpnetcdf");
 }
@@ -69,11 +70,12 @@ void add_repro(Verb app) {
   run.describe_option("ID", "as `iosig repro list` has them, or all")
       .type_name("TEXT")
       .required()
-      .check(one_of({"all",           "doe-fig6",       "doe-fig7",      "h2dp-fig10",    "h2dp-fig11",
-                     "h2dp-fig2",     "h2dp-fig5",      "h2dp-fig6",     "h2dp-fig7",     "h2dp-fig8",
-                     "h2dp-fig9",     "h2dp-overheads", "iosig-fig11a",  "iosig-fig11b",  "iosig-fig11c",
-                     "iosig-fig12",   "iosig-fig6",     "iosig-table2",  "pattern-fig1",  "pattern-fig13",
-                     "pattern-fig14", "pattern-fig15",  "pattern-fig16", "pattern-fig20", "pattern-fig21"}));
+      .check(
+          one_of({"all",           "doe-fig13",      "doe-fig14",    "doe-fig6",      "doe-fig7",      "h2dp-fig10",
+                  "h2dp-fig11",    "h2dp-fig2",      "h2dp-fig5",    "h2dp-fig6",     "h2dp-fig7",     "h2dp-fig8",
+                  "h2dp-fig9",     "h2dp-overheads", "iosig-fig11a", "iosig-fig11b",  "iosig-fig11c",  "iosig-fig12",
+                  "iosig-fig6",    "iosig-table2",   "pattern-fig1", "pattern-fig13", "pattern-fig14", "pattern-fig15",
+                  "pattern-fig16", "pattern-fig20",  "pattern-fig21"}));
   run.describe_flag("--quick", "smaller sizes and fewer repetitions; the plot says so");
   run.describe_option("--output", "a directory for each id is made in this one; repro-results unless given")
       .type_name("DIR");

@@ -12,5 +12,5 @@ Each stage of the pipeline is a file:
     optimise.py   how the data are moved, and why
     render.py     code from Jinja templates (templates/), put in place of the directives
 
-cli.py is the command.
+cli.py is the command, interactive.py its conversation on a terminal.
 """

@@ -14,6 +14,7 @@ from iosig import command
 from iosig.drafts import replaced
 from iosig.generate.build import build
 from iosig.generate.declarations import check_declarations
+from iosig.generate.interactive import Conversation
 from iosig.generate.model import LEVELS, MemoryAxis, Model
 from iosig.generate.optimise import POLICIES, Decision, decide
 from iosig.generate.render import MARK, Renderer
@@ -86,6 +87,13 @@ def check_output(output: str, template: str) -> None:
             raise ValueError(f"{output}: exists and was not made by iosig generate; move it away or give another name")
 
 
+def converse(template: str, includes: list[str], defines: list[str], options: list[str]) -> None:
+    if not sys.stdin.isatty():
+        raise typer.BadParameter("needs a terminal", param_hint="--interactive")
+    if not Conversation(template, includes, defines, options).hold():
+        raise typer.Exit(FINDINGS)
+
+
 def say(mistakes: list[Mistake]) -> None:
     for mistake in mistakes:
         print(mistake.text(), file=sys.stderr)
@@ -106,6 +114,9 @@ def generate(
     check: Annotated[bool, typer.Option("--check", help="Only report mistakes; status 1 if there are errors.")] = False,
     show_model: Annotated[bool, typer.Option("--show-model", help="Print what the directives describe.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Print how the data are moved, and why.")] = False,
+    interactive: Annotated[
+        bool, typer.Option("--interactive", help="Ask for what directives say, show the code, write the directives.")
+    ] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON document, iosig.generate/1.")] = False,
 ) -> None:
     """Write the parallel I/O code that the directives of a template describe.
@@ -116,6 +127,10 @@ def generate(
         raise typer.BadParameter(f"expected one of {', '.join(LEVELS)}", param_hint="--level")
     if policy not in POLICIES:
         raise typer.BadParameter(f"expected one of {', '.join(POLICIES)}", param_hint="--policy")
+    if interactive:
+        converse(template, include or [], define or [], ["--policy", policy])
+        if output == "-":
+            return
     read = read_template(template, include or [], define or [])
     model, mistakes = build(read, level)
     mistakes += read.mistakes
