@@ -294,7 +294,8 @@ TEST_CASE("prefetch: pipes, directories and files opened with O_DIRECT are left 
     CHECK(observer.begin(reads.get(), Observer::at_file_offset, 1).slot == nullptr);
     CHECK(observer.begin(-1, 0, 1).slot == nullptr);
     CHECK(observer.begin(1 << 20, 0, 1).slot == nullptr);
-    if (direct) CHECK(observer.begin(direct.get(), 0, 4096).slot == nullptr);
+    // The first read is remembered, whatever the file.
+    if (direct) CHECK((observer.begin(direct.get(), 0, 4096).slot == nullptr) == (n > 0));
   }
   observer.stop();
 }

@@ -71,7 +71,13 @@ Observer::Reading Observer::begin_observed(Slot& slot, int fd, std::int64_t offs
     for (std::uint32_t known = used_slots_.load(std::memory_order_relaxed);
          known < number && !used_slots_.compare_exchange_weak(known, number, std::memory_order_relaxed);) {
     }
-    if (!begins_at_first_read_.load(std::memory_order_relaxed)) return {};
+    slot.last_length.store(0, std::memory_order_relaxed);
+    if (!begins_at_first_read_.load(std::memory_order_relaxed)) {
+      const ErrnoKept kept;
+      if (offset == at_file_offset) offset = ::syscall(SYS_lseek, fd, 0, SEEK_CUR);
+      if (offset < 0) return {};  // a pipe
+      return {.slot = &slot, .is_passed = true, .offset = offset};
+    }
   }
   const std::uint32_t unchecked = slot.unchecked.load(std::memory_order_relaxed);
   if (kind != Slot::Kind::observed || unchecked == 0) {
@@ -186,6 +192,8 @@ bool Observer::look_at(Slot& slot, int fd) {
     return true;
   }
   if (was_observed) forget(slot);
+  if (slot.kind.load(std::memory_order_relaxed) != Slot::Kind::seen)  // else its first read is remembered
+    slot.last_length.store(0, std::memory_order_relaxed);
   const std::uint32_t file = last_file_.fetch_add(1, std::memory_order_relaxed) + 1;
   slot.file.store(file, std::memory_order_relaxed);
   slot.device.store(status.st_dev, std::memory_order_relaxed);
@@ -194,7 +202,6 @@ bool Observer::look_at(Slot& slot, int fd) {
   slot.asks_kernel.store(false, std::memory_order_relaxed);
   slot.took_ns.store(0, std::memory_order_relaxed);
   slot.is_left_alone.store(false, std::memory_order_relaxed);
-  slot.last_length.store(0, std::memory_order_relaxed);
   slot.is_announced.store(false, std::memory_order_relaxed);
   slot.kind.store(Slot::Kind::observed, std::memory_order_relaxed);
   return true;
