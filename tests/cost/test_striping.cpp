@@ -161,7 +161,7 @@ TEST_CASE("load: the sum over single requests, for progressions and scattered gr
   CHECK(all.classes[1].storage_s == doctest::Approx(one.classes[1].storage_s).epsilon(1e-12));
   CHECK(all.classes[0].network_s == doctest::Approx(one.classes[0].network_s).epsilon(1e-12));
   // Period 36864, whole requests of 4096: 9 phases; 3 on HServers, 6 on SServers, each the same number of times.
-  const RequestGroup scattered{.length = 4096, .stride = 4096, .count = 900, .is_scattered = true};
+  const RequestGroup scattered{.length = 4096, .stride = 4096, .count = 900, .places = 900};
   const Load even = load_of(servers, stripes, std::vector{scattered});
   CHECK(even.classes[0].storage_s == doctest::Approx(100 * (8e-3 + 4096e-8)));
   CHECK(even.classes[1].mean_storage_s == doctest::Approx(300 * (1e-4 + 4096 * 4e-9)));
@@ -171,7 +171,7 @@ TEST_CASE("load: the sum over single requests, for progressions and scattered gr
 TEST_CASE("load: a group of many phases is close to the sum over all of them") {
   const Servers servers = hybrid(3, 2, 1, 1);
   const Stripes stripes{5000, 9001};  // a prime step: 33002 phases
-  const RequestGroup group{.length = 3000, .stride = 1, .count = 33002, .is_scattered = true};
+  const RequestGroup group{.length = 3000, .stride = 1, .count = 33002, .places = 33002};
   const Load load = load_of(servers, stripes, std::vector{group});
   double latency_s = 0, busy_s = 0;
   for (std::uint64_t at = 0; at < group.count; at += 7) {
@@ -185,10 +185,53 @@ TEST_CASE("load: a group of many phases is close to the sum over all of them") {
 }
 
 TEST_CASE("loaded time: together adds the regions' busiest servers, spread finds the busiest of all") {
-  const Servers servers = hybrid(1, 1, 1000, 1);
-  const std::vector<RequestGroup> some{{.length = 100, .stride = 100, .count = 10}};
+  const Servers servers = hybrid(1, 1, 4, 1);
+  const std::vector<RequestGroup> some{{.length = 100, .stride = 100, .count = 10000}};
   const std::vector<Load> regions{load_of(servers, {100, 0}, some), load_of(servers, {0, 100}, some)};
-  const double slow_s = 10 * (8e-3 + 100e-8), fast_s = 10 * (1e-4 + 100 * 4e-9);
+  const double slow_s = 1e4 * (8e-3 + 100e-8), fast_s = 1e4 * (1e-4 + 100 * 4e-9);
   CHECK(loaded_seconds(servers, regions, Contention::together) == doctest::Approx(slow_s + fast_s));
   CHECK(loaded_seconds(servers, regions, Contention::spread) == doctest::Approx(slow_s));
+}
+
+TEST_CASE("loaded time: few requests keep few processes busy, and the last one takes its own time besides") {
+  const Servers servers = hybrid(2, 1, 32, 1);
+  const auto read = [&](std::uint64_t offset) {
+    return load_of(servers, {1000, 0}, std::vector<RequestGroup>{{.offset = offset, .length = 1000}});
+  };
+  const double disk_s = 8e-3 + 1000e-8, alone_s = 1e-4 + 1000 * 8.5e-9 + disk_s;
+  CHECK(busiest_s(servers, read(0)) == doctest::Approx(alone_s));
+  // Two on one disk: the second waits half of the disk's time, or more.
+  const std::vector<Load> one_disk{read(0), read(1000)}, two_disks{read(0), read(0)};  // region 1 begins at disk 1
+  CHECK(loaded_seconds(servers, one_disk, Contention::spread) == doctest::Approx(0.5 * 2 * disk_s + alone_s));
+  CHECK(loaded_seconds(servers, two_disks, Contention::spread) == doctest::Approx(0.5 * disk_s + alone_s));
+  CHECK(loaded_seconds(servers, one_disk, Contention::together) == doctest::Approx(2 * alone_s));
+}
+
+TEST_CASE("load: a hot part keeps few servers busy, whether few or many places of it are visited") {
+  const Servers servers = hybrid(3, 2, 8, 2);
+  const Stripes stripes{4096, 8192};  // a period of 28672: 7 blocks of 4096
+  const auto blocks = [&](std::uint64_t first, std::uint64_t count) {
+    return load_of(
+        servers, stripes,
+        std::vector<RequestGroup>{
+            {.offset = first * 4096, .length = 4096, .stride = 4096, .count = 100 * count, .places = count}});
+  };
+  const double block_s = 100 * (8e-3 + 4096e-8);
+  CHECK(blocks(7, 1).classes[0].storage_s == doctest::Approx(block_s));  // on server 0 only
+  CHECK(blocks(7, 1).classes[0].mean_storage_s == doctest::Approx(block_s / 3));
+  CHECK(blocks(7, 1).servers ==
+        std::vector<ServerLoad>{{0, blocks(7, 1).classes[0].storage_s, blocks(7, 1).classes[0].network_s}});
+  CHECK(blocks(0, 7).servers.empty());
+  CHECK(blocks(0, 8).classes[0].storage_s == doctest::Approx(2 * block_s));  // server 0 twice
+  // Single bytes of the first two blocks, at more places than are costed one by one: on servers 0 and 1 only.
+  const Load bytes = load_of(
+      servers, stripes, std::vector<RequestGroup>{{.length = 1, .stride = 1, .count = 80000, .places = 8192}}, 100);
+  REQUIRE(bytes.servers.size() == 2);
+  CHECK(bytes.servers[1].storage_s == doctest::Approx(40000 * (8e-3 + 1e-8)));
+  // And of a period and these two blocks: twice on servers 0 and 1, once on server 2.
+  const Load more = load_of(
+      servers, stripes, std::vector<RequestGroup>{{.length = 1, .stride = 1, .count = 36864, .places = 36864}}, 700);
+  REQUIRE(more.servers.size() == 5);
+  CHECK(more.servers[1].storage_s == doctest::Approx(8192 * (8e-3 + 1e-8)).epsilon(0.01));
+  CHECK(more.servers[2].storage_s == doctest::Approx(4096 * (8e-3 + 1e-8)).epsilon(0.01));
 }

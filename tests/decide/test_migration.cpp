@@ -224,10 +224,11 @@ TEST_CASE("migration: window by window as incremental plans; sizes that differ a
 TEST_CASE("migration: options are the same in all windows, each with the window's load") {
   const Servers servers = small_servers(TiB, TiB);
   const auto region = [](std::uint64_t bytes, std::uint64_t count) {
-    return Region{.file = 0,
-                  .offset = 0,
-                  .length = length,
-                  .groups = {{.length = bytes, .stride = bytes, .count = count, .is_scattered = true}}};
+    return Region{
+        .file = 0,
+        .offset = 0,
+        .length = length,
+        .groups = {{.length = bytes, .stride = bytes, .count = count, .places = default_region_bytes / bytes}}};
   };
   const std::vector<std::vector<Region>> regions{{region(4096, 1000)}, {region(MiB, 10)}, {Region{0, 0, length, {}}}};
   const auto windows = same_options(regions, servers);

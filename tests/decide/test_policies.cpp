@@ -28,11 +28,13 @@ Servers physical_for(std::uint32_t regions) {
 std::vector<Region> cooling_regions(std::uint32_t count, std::uint64_t request_bytes) {
   std::vector<Region> regions;
   for (std::uint32_t n = 0; n < count; ++n)
-    regions.push_back(
-        {0,
-         n * region_bytes,
-         region_bytes,
-         {{.length = request_bytes, .stride = request_bytes, .count = 1000 - 10 * n, .is_scattered = true}}});
+    regions.push_back({0,
+                       n * region_bytes,
+                       region_bytes,
+                       {{.length = request_bytes,
+                         .stride = request_bytes,
+                         .count = 1000 - 10 * n,
+                         .places = default_region_bytes / request_bytes}}});
   return regions;
 }
 

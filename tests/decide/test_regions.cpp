@@ -84,17 +84,47 @@ TEST_CASE("regions: requests that cross regions are divided, and none is lost") 
   CHECK(found == expected);
 }
 
-TEST_CASE("regions: a progression stays one, other requests are scattered over their grid") {
+TEST_CASE("regions: a progression stays one, in any order; other requests keep their places") {
   RegionCollector collector(*fixed_regions(10000, 10000));
-  REQUIRE(collector.add(std::vector<Request>{{100, 50}, {300, 50}, {500, 50}}));
+  REQUIRE(collector.add(std::vector<Request>{{500, 50}, {100, 50}, {300, 50}}));
   CHECK(collector.regions()[0].groups ==
         std::vector<RequestGroup>{{.offset = 100, .length = 50, .stride = 200, .count = 3}});
-  REQUIRE(collector.add(std::vector<Request>{{150, 50}}));
+  REQUIRE(collector.add(std::vector<Request>{{300, 50}, {100, 50}, {500, 50}}));
   CHECK(collector.regions()[0].groups ==
-        std::vector<RequestGroup>{{.offset = 100, .length = 50, .stride = 50, .count = 4, .is_scattered = true}});
+        std::vector<RequestGroup>{{.offset = 100, .length = 50, .stride = 200, .count = 6, .places = 3}});
+  REQUIRE(collector.add(std::vector<Request>{{150, 50}}));
+  CHECK(collector.regions()[0].groups == std::vector<RequestGroup>{{.offset = 100, .length = 50, .count = 2},
+                                                                   {.offset = 150, .length = 50},
+                                                                   {.offset = 300, .length = 50, .count = 2},
+                                                                   {.offset = 500, .length = 50, .count = 2}});
   REQUIRE(collector.add(std::vector<Request>{{0, 0}, {9990, 20}}));  // one empty, one that ends outside
-  CHECK(collector.regions()[0].groups[1] == RequestGroup{.offset = 9990, .length = 10});
+  CHECK(collector.regions()[0].groups.back() == RequestGroup{.offset = 9990, .length = 10});
   CHECK(collector.outside() == 1);
+}
+
+TEST_CASE("regions: a hot part of a region is told from the rest, and chance is not") {
+  std::mt19937_64 random(5);  // NOLINT(bugprone-random-generator-seed,cert-msc51-cpp): the same every time
+  std::vector<Request> hot, even;
+  for (int n = 0; n < 4000; ++n) {
+    even.push_back({.offset = random() % 16384 * 4096, .length = 4096});
+    hot.push_back(n % 10 == 0 ? even.back() : Request{.offset = 7 * MiB + random() % 256 * 4096, .length = 4096});
+  }
+  const auto groups_of = [](const std::vector<Request>& requests) {
+    RegionCollector collector(*fixed_regions(64 * MiB));
+    REQUIRE(collector.add(requests));
+    return collector.regions()[0].groups;
+  };
+  const std::vector<RequestGroup> whole = groups_of(even), parts = groups_of(hot);
+  REQUIRE(whole.size() == 1);
+  CHECK(whole[0].count == 4000);
+  CHECK(whole[0].stride == 4096);
+  CHECK(whole[0].places > 16300);  // of 16384, but for what chance leaves at both ends
+  REQUIRE(parts.size() == 3);
+  CHECK(parts[1].offset == 7 * MiB);
+  CHECK(parts[1].places >= 256);
+  CHECK(parts[1].places < 260);  // a neighbour that chance used as often
+  CHECK(parts[1].count > 3600);
+  CHECK(parts[0].count + parts[1].count + parts[2].count == 4000);
 }
 
 TEST_CASE("regions: the end of the largest file, and beyond") {
@@ -154,7 +184,7 @@ TEST_CASE("regions: a billion accesses by their pattern, negative numbers refuse
 TEST_CASE("regions: those with equal length and groups are equal, wherever they lie") {
   const RequestGroup reads{.offset = 0, .length = 4, .stride = 8, .count = 2}, more{.length = 4, .count = 3};
   RequestGroup scattered = reads, writes = reads;
-  scattered.is_scattered = true;
+  scattered.places = 2;
   writes.is_write = true;
   const std::vector<Region> regions{{0, 0, 64, {reads}},        {0, 64, 64, {more}}, {1, 0, 64, {reads}},
                                     {1, 64, 32, {reads}},       {1, 96, 64, {}},     {0, 128, 64, {scattered}},

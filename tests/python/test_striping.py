@@ -5,12 +5,14 @@ from __future__ import annotations
 import doctest
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from iosig import striping
 from iosig.striping import ServerClass, Servers
 
 KB, MB = 1 << 10, 1 << 20
+Ints = npt.NDArray[np.int64]
 
 
 def servers(capacity: int | None = None, processes: int = 32) -> Servers:
@@ -46,23 +48,101 @@ def test_both_searches_answer_with_stripes_that_hold_the_request() -> None:
     assert paper.seconds == pytest.approx(striping.cost(servers(), [h, s], offsets, length).sum())
 
 
+def busy_times(offsets: Ints, lengths: Ints, region: Ints, stripes: dict[int, tuple[int, int]]) -> tuple[float, float]:
+    """The longest busy time of a disk or a link, and the sum of latencies; counted in blocks of 4 KB."""
+    request = np.repeat(np.arange(len(offsets)), lengths // (4 * KB))
+    first = np.cumsum(lengths) - lengths
+    at = offsets[request] + np.arange(len(request)) * 4 * KB - first[request]
+    h, s = (np.array([stripes[r][k] for r in region.tolist()])[request] for k in (0, 1))
+    within = at % (64 * MB) % (12 * h + 4 * s)
+    is_disk = within < 12 * h
+    disk = (within // np.maximum(h, 1) + region[request]) % 12
+    flash = 12 + ((within - 12 * h) // np.maximum(s, 1) + region[request]) % 4
+    server = np.where(is_disk, disk, flash)
+    parts = np.bincount(request * 16 + server, minlength=16 * len(offsets)).reshape(-1, 16) * 4.0 * KB
+    storage = np.where(parts > 0, np.where(np.arange(16) < 12, 8e-3 + parts / 100e6, 1e-4 + parts / 250e6), 0)
+    latency = (parts > 0).sum(axis=1) * 1e-4 + lengths / 117e6 + storage.max(axis=1)
+    return float(max(storage.sum(axis=0).max(), parts.sum(axis=0).max() / 117e6)), float(latency.sum())
+
+
+def seconds_of(offsets: Ints, lengths: Ints, stripes: dict[int, tuple[int, int]]) -> float:
+    """The time of 32 processes in a closed loop, for requests of all regions at once."""
+    busy, latency = busy_times(offsets, lengths, offsets // (64 * MB), stripes)
+    count = len(offsets)
+    active = min(32, count)
+    busy = max(busy, float(lengths.sum()) / 117e6 / active)
+    return max(busy, (1 - 1 / active) * busy + latency / count, latency / active)
+
+
 @pytest.mark.parametrize("count", [20, 4000])
 def test_a_search_counts_requests_at_their_places(count: int) -> None:
     # All requests are for two blocks: whole ones on single disks would leave all other servers idle.
-    offsets, length = np.arange(count) * 7919 % 13 % 2 * 512 * KB, 512 * KB
-    found = striping.search(servers(), offsets, length)
+    offsets, lengths = np.arange(count) * 7919 % 13 % 2 * 512 * KB, np.full(count, 512 * KB)
+    found = striping.search(servers(), offsets, lengths)
     h, s = (int(size) for size in found.stripe_bytes)
-    busy = np.zeros(16)
-    for offset in offsets.tolist():
-        parts = np.zeros(16)
-        for at in range(offset, offset + length, 4 * KB):
-            within = at % (12 * h + 4 * s)
-            server = within // h if within < 12 * h else 12 + (within - 12 * h) // s
-            parts[server] += 4 * KB
-        busy[:12] += np.where(parts[:12] > 0, 8e-3 + parts[:12] / 100e6, 0)
-        busy[12:] += np.maximum(np.where(parts[12:] > 0, 1e-4 + parts[12:] / 250e6, 0), parts[12:] / 117e6)
+    busy, _ = busy_times(offsets, lengths, offsets // (64 * MB), {0: (h, s)})
     # Quarters of each on the four SSDs, whose links are then busy: the least of all.
-    assert busy.max() <= found.seconds * 1.001 <= 1.01 * count * length / 4 / 117e6
+    assert busy <= 1.01 * count * 512 * KB / 4 / 117e6
+    assert found.seconds == pytest.approx(seconds_of(offsets, lengths, {0: (h, s)}))
+
+
+def spots(spot: int, length: int, share: float, regions: int, count: int = 600) -> tuple[Ints, Ints]:
+    """Requests for a part of region 1, or of each region; the others are anywhere."""
+    random = np.random.default_rng(spot + length + regions)
+    region = 1 if share < 1 else random.integers(0, regions, count)
+    hot = region * 64 * MB + 7 * MB + random.integers(0, spot // length, count) * length
+    cold = random.integers(0, regions * 64 * MB // length, count) * length
+    return np.where(random.random(count) < share, hot, cold), np.full(count, length)
+
+
+def few(each: int, length: int, regions: int) -> tuple[Ints, Ints]:
+    """So many requests anywhere in each region."""
+    random = np.random.default_rng(each + length + regions)
+    region = np.repeat(np.arange(regions), each)
+    return region * 64 * MB + random.integers(0, 64 * MB // length, len(region)) * length, np.full(len(region), length)
+
+
+def mixed(spot: int) -> tuple[Ints, Ints]:
+    random = np.random.default_rng(spot)
+    lengths = random.choice([16 * KB, 64 * KB, 512 * KB, MB], 600)
+    return 64 * MB + random.integers(0, spot // MB, 600) * MB, lengths
+
+
+GRID = [0, *(unit << n for n in range(0, 11, 2) for unit in (4 * KB, 8 * KB, 12 * KB) if unit << n <= 4 * MB)]
+
+
+@pytest.mark.parametrize(
+    ("requests", "simulated"),
+    [
+        (spots(64 * KB, 64 * KB, 1, 1), 1.1),
+        (spots(256 * KB, 64 * KB, 1, 1), 1.1),
+        (spots(MB, 64 * KB, 1, 1), 1.1),
+        (spots(512 * KB, 512 * KB, 0.9, 16), 1.1),
+        (spots(MB, 512 * KB, 0.9, 16), 1.1),
+        (spots(4 * MB, 512 * KB, 0.9, 16), 1.1),
+        (spots(MB, 512 * KB, 1, 16), 1.1),
+        (few(1, 64 * KB, 16), 1.3),
+        (few(1, 512 * KB, 16), 1.3),
+        (few(2, 512 * KB, 16), 1.3),
+        (few(2, 4 * MB, 16), 1.3),
+        (few(1, 4 * MB, 64), 1.3),
+        (mixed(4 * MB), 1.1),
+        (mixed(64 * MB), 1.1),
+    ],
+)
+def test_a_selection_is_as_good_as_the_best_stripes_of_all(requests: tuple[Ints, Ints], simulated: float) -> None:
+    # Hot spots, few requests, mixed lengths: by the bytes that each server really gets, within 1 % of the best stripes
+    # for all regions, and near the best in a simulation, which knows in which order the requests come.
+    offsets, lengths = requests
+    chosen = striping.select(servers(), offsets, lengths)
+    regions = np.unique(offsets // (64 * MB)).tolist()
+    pairs = [(h, s) for h in GRID for s in GRID if h + s > 0]
+    best = min(seconds_of(offsets, lengths, dict.fromkeys(regions, pair)) for pair in pairs)
+    ours = seconds_of(offsets, lengths, {r: tuple(map(int, chosen.stripe_bytes[0, r])) for r in regions})
+    assert ours <= 1.01 * best
+    assert chosen.seconds[0] == pytest.approx(ours, rel=0.05)
+    fastest = min(striping.simulate(servers(), pair, offsets, lengths).seconds for pair in pairs)
+    assert striping.simulate(servers(), chosen.stripe_bytes[0], offsets, lengths).seconds <= simulated * fastest
 
 
 def test_the_selection_keeps_the_capacity_and_takes_what_is_used_most() -> None:

@@ -144,10 +144,9 @@ TEST_CASE("simulated plan: a request takes what its servers take, by the plan an
 
 TEST_CASE("simulated plan: drawn requests are those of the groups, each once, or evenly many of each") {
   Region busy{.offset = 0, .length = 1'000'000, .groups = {{.length = 1000, .stride = 1000, .count = 900}}};
-  Region quiet{
-      .offset = 1'000'000,
-      .length = 1'000'000,
-      .groups = {{.offset = 4, .length = 8, .stride = 16, .count = 100, .is_write = true, .is_scattered = true}}};
+  Region quiet{.offset = 1'000'000,
+               .length = 1'000'000,
+               .groups = {{.offset = 4, .length = 8, .stride = 16, .count = 100, .is_write = true, .places = 62500}}};
   const std::vector<Region> regions{busy, quiet};
   auto all = simulate::drawn_requests(regions, 4, Contention::spread, 1000);
   CHECK(all.times == 1);

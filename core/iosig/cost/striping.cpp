@@ -8,6 +8,20 @@
 namespace iosig {
 namespace {
 
+constexpr double uneven = 1.02;             ///< the busiest server of a class against its mean
+constexpr std::uint64_t many_periods = 16;  ///< of which the last, incomplete one does not matter
+
+double node_count(const Servers& servers) {
+  return std::max(1.0, static_cast<double>(servers.processes) / servers.processes_per_node);
+}
+
+/// The time of the busiest resource, which is a server for `server_s`.
+double longest_s(const Servers& servers, const Load& load, double server_s) {
+  const Concurrency at_a_time = concurrency_of(servers, load.requests);
+  const double busy_s = std::max(server_s, load.client_s / at_a_time.nodes);
+  return std::max(at_a_time.seconds(busy_s, load.latency_s), load.latency_s / at_a_time.active);
+}
+
 /// Sums over the requests of the groups, server by server.
 class LoadSum {
  public:
@@ -23,27 +37,24 @@ class LoadSum {
 
   void add(const RequestGroup& group) {
     if (group.length == 0 || group.count == 0) return;
-    const auto count = static_cast<double>(group.count);
-    requests_ += count;
-    bytes_ += count * static_cast<double>(group.length);
-    const std::uint64_t period = map_.period_bytes(), step = group.stride % period;
-    const std::uint64_t cycle = step == 0 ? 1 : period / std::gcd(step, period);
-    const std::uint64_t phases = group.is_scattered ? cycle : std::min(cycle, group.count);
-    const std::uint64_t first = group.offset % period;
-    if (phases > max_phases_) {
-      sample(group, phases, step);
-      return;
-    }
-    const std::uint64_t rounds = group.count / phases, rest = group.count % phases;
-    for (std::uint64_t n = 0, at = first; n < phases; ++n, at = at < period - step ? at + step : at - (period - step))
-      request(
-          at, group,
-          group.is_scattered ? count / static_cast<double>(phases) : static_cast<double>(rounds + (n < rest ? 1 : 0)));
+    requests_ += static_cast<double>(group.count);
+    bytes_ += static_cast<double>(group.count) * static_cast<double>(group.length);
+    const std::uint64_t period = map_.period_bytes();
+    Places places{group.offset % period, group.stride % period, group.place_count()};
+    if (places.step > period - places.step) places = reversed(places);
+    const std::uint64_t cycle = places.step == 0 ? 1 : period / std::gcd(places.step, period);
+    const double each = static_cast<double>(group.count) / static_cast<double>(places.count);
+    if (std::min(cycle, places.count) > max_phases_)
+      sample(group, places, each);
+    else
+      visit(group, places, std::min(cycle, places.count), each);
   }
 
   [[nodiscard]] Load load() const {
-    Load load{.classes = {}, .client_s = 0, .latency_s = latency_s_, .requests = requests_, .bytes = bytes_};
+    Load load{
+        .classes = {}, .servers = {}, .client_s = 0, .latency_s = latency_s_, .requests = requests_, .bytes = bytes_};
     std::size_t server = 0;
+    bool is_even = true;
     for (const ServerClass& each : servers_.classes) {
       ClassLoad& sum = load.classes.emplace_back();
       for (const std::size_t end = server + each.count; server < end; ++server) {
@@ -52,29 +63,77 @@ class LoadSum {
         sum.mean_storage_s += storage_s_[server] / each.count;
         sum.mean_network_s += network_s_[server] / each.count;
       }
+      is_even = is_even && sum.storage_s <= uneven * sum.mean_storage_s && sum.network_s <= uneven * sum.mean_network_s;
     }
-    const double nodes = std::max(1.0, static_cast<double>(servers_.processes) / servers_.processes_per_node);
-    load.client_s = bytes_ * servers_.network.s_per_byte / nodes;
+    for (std::uint32_t number = 0; !is_even && number < storage_s_.size(); ++number)
+      if (storage_s_[number] > 0) load.servers.push_back({number, storage_s_[number], network_s_[number]});
+    load.client_s = bytes_ * servers_.network.s_per_byte / node_count(servers_);
     return load;
   }
 
  private:
-  /// Costs max_phases_ of the group's many phases, evenly distributed, as if each stood for equally many requests.
-  void sample(const RequestGroup& group, std::uint64_t phases, std::uint64_t step) {
+  /// Requests at first + k * step modulo the period, for each k < count.
+  struct Places {
+    std::uint64_t first = 0, step = 0, count = 0;
+  };
+
+  [[nodiscard]] std::uint64_t moved(std::uint64_t from, std::uint64_t by) const {
     const std::uint64_t period = map_.period_bytes();
-    const std::uint64_t grid = std::gcd(step, period), first = group.offset % period;
+    return from < period - by ? from + by : from - (period - by);
+  }
+  [[nodiscard]] std::uint64_t multiplied(std::uint64_t k, std::uint64_t step) const {
+    return static_cast<std::uint64_t>(static_cast<__uint128_t>(k) * step % map_.period_bytes());
+  }
+  [[nodiscard]] Places reversed(const Places& places) const {
+    return {moved(places.first, multiplied(places.count - 1, places.step)), map_.period_bytes() - places.step,
+            places.count};
+  }
+
+  /// Costs the places' `phases` one by one; `each` requests begin at each place.
+  void visit(const RequestGroup& group, const Places& places, std::uint64_t phases, double each) {
+    const std::uint64_t rounds = places.count / phases, rest = places.count % phases;
+    for (std::uint64_t n = 0, at = places.first; n < phases; ++n, at = moved(at, places.step))
+      request(at, group, each * static_cast<double>(rounds + (n < rest ? 1 : 0)));
+  }
+
+  /// Costs max_phases_ of many phases as if each stood for equally many requests: first those of whole periods, which
+  /// load the servers of a class evenly, then those of the rest.
+  void sample(const RequestGroup& group, const Places& places, double each) {
+    const std::uint64_t period = map_.period_bytes();
+    const auto in_period = static_cast<double>(period) / static_cast<double>(places.step);
+    const auto periods = static_cast<std::uint64_t>(static_cast<__uint128_t>(places.count) * places.step / period);
+    std::uint64_t rest = places.count;
+    if (periods > 0) {
+      const bool has_rest = periods < many_periods;
+      const auto whole = static_cast<std::uint64_t>(static_cast<double>(periods) * in_period);
+      if (has_rest)
+        rest -= std::min(rest, whole);
+      else
+        rest = 0;
+      sample_period(group, places, each * static_cast<double>(places.count - rest));
+    }
+    const std::uint64_t first = moved(places.first, multiplied(places.count - rest, places.step));
+    const std::uint64_t samples = std::min(rest, max_phases_);
+    for (std::uint64_t n = 0; n < samples; ++n)
+      request(moved(first, multiplied(sample_of(n, samples, rest), places.step)), group,
+              each * static_cast<double>(rest) / static_cast<double>(samples));
+  }
+
+  [[nodiscard]] static std::uint64_t sample_of(std::uint64_t n, std::uint64_t samples, std::uint64_t of) {
+    return static_cast<std::uint64_t>((static_cast<double>(n) + 0.5) * static_cast<double>(of) /
+                                      static_cast<double>(samples));
+  }
+
+  /// Costs `requests` at places all over a period.
+  void sample_period(const RequestGroup& group, const Places& places, double requests) {
+    // All periods together visit each multiple of the grid equally often, in whatever order.
+    const std::uint64_t grid = std::gcd(places.step, map_.period_bytes()), phases = map_.period_bytes() / grid;
     std::vector<double> storage(storage_s_.size()), network(storage_s_.size());
     storage.swap(storage_s_);
     network.swap(network_s_);
-    const bool is_whole_cycle = group.count >= period / grid || group.is_scattered;
-    for (std::uint64_t n = 0; n < max_phases_; ++n) {
-      const auto k = static_cast<std::uint64_t>((static_cast<double>(n) + 0.5) * static_cast<double>(phases) /
-                                                static_cast<double>(max_phases_));
-      // A whole cycle visits each multiple of the grid once, in whatever order.
-      const std::uint64_t moved = is_whole_cycle ? k * grid : multiplied(k, step, period);
-      request(first < period - moved ? first + moved : first - (period - moved), group,
-              static_cast<double>(group.count) / static_cast<double>(max_phases_));
-    }
+    for (std::uint64_t n = 0; n < max_phases_; ++n)
+      request(moved(places.first, sample_of(n, max_phases_, phases) * grid), group,
+              requests / static_cast<double>(max_phases_));
     std::size_t server = 0;
     for (const ServerClass& each : servers_.classes) {
       const std::size_t end = server + each.count;
@@ -91,10 +150,6 @@ class LoadSum {
     }
     storage_s_.swap(storage);
     network_s_.swap(network);
-  }
-
-  [[nodiscard]] static std::uint64_t multiplied(std::uint64_t k, std::uint64_t step, std::uint64_t period) {
-    return static_cast<std::uint64_t>(static_cast<__uint128_t>(k) * step % period);
   }
 
   void request(std::uint64_t at, const RequestGroup& group, double times) {
@@ -249,26 +304,84 @@ Load load_of(const Servers& servers, const Stripes& stripes, std::span<const Req
   return sum.load();
 }
 
+Concurrency concurrency_of(const Servers& servers, double requests) {
+  const double nodes = node_count(servers), p = servers.processes;
+  if (requests <= 0) return {0, p, 1};  // copies are no requests
+  const double active = std::min(p, std::max(1.0, requests));
+  return {requests, active, std::min(nodes, active) / nodes};
+}
+
 double busiest_s(const Servers& servers, const Load& load) {
+  double server_s = 0;
+  for (const ClassLoad& each : load.classes) server_s = std::max({server_s, each.storage_s, each.network_s});
+  return longest_s(servers, load, server_s);
+}
+
+double mean_busiest_s(const Servers& servers, const Load& load) {
   double most_s = std::max(load.client_s, load.latency_s / servers.processes);
-  for (const ClassLoad& each : load.classes) most_s = std::max({most_s, each.storage_s, each.network_s});
+  for (const ClassLoad& each : load.classes) most_s = std::max({most_s, each.mean_storage_s, each.mean_network_s});
   return most_s;
+}
+
+void add_to_servers(const Servers& servers, std::uint32_t region, const Load& load, double times,
+                    std::span<double> seconds) {
+  std::uint32_t first = 0;
+  auto next = load.servers.begin();
+  for (std::size_t number = 0; number < load.classes.size(); ++number) {
+    const std::uint32_t count = servers.classes[number].count;
+    const ClassLoad& sum = load.classes[number];
+    for (std::uint32_t n = 0; load.servers.empty() && n < count; ++n) {
+      seconds[2 * std::size_t{first + n}] += times * sum.mean_storage_s;
+      seconds[2 * std::size_t{first + n} + 1] += times * sum.mean_network_s;
+    }
+    for (; next != load.servers.end() && next->server < first + count; ++next) {
+      const std::size_t server = first + (next->server - first + region % count) % count;
+      seconds[2 * server] += times * next->storage_s;
+      seconds[2 * server + 1] += times * next->network_s;
+    }
+    first += count;
+  }
+}
+
+void add_load(const Servers& servers, Load& to, const Load& more, double times) {
+  if (!to.servers.empty() || !more.servers.empty()) {
+    std::vector<double> seconds(2 * std::size_t{server_count(servers)});
+    add_to_servers(servers, 0, to, 1, seconds);
+    add_to_servers(servers, 0, more, times, seconds);
+    to.servers.clear();
+    for (std::uint32_t server = 0; 2 * std::size_t{server} < seconds.size(); ++server)
+      if (seconds[2 * std::size_t{server}] > 0)
+        to.servers.push_back({server, seconds[2 * std::size_t{server}], seconds[2 * std::size_t{server} + 1]});
+  }
+  to.classes.resize(std::max(to.classes.size(), more.classes.size()));
+  for (std::size_t number = 0; number < more.classes.size(); ++number) {
+    ClassLoad& sum = to.classes[number];
+    const ClassLoad& each = more.classes[number];
+    sum.storage_s += times * each.storage_s;
+    sum.network_s += times * each.network_s;
+    sum.mean_storage_s += times * each.mean_storage_s;
+    sum.mean_network_s += times * each.mean_network_s;
+  }
+  to.client_s += times * more.client_s;
+  to.latency_s += times * more.latency_s;
+  to.requests += times * more.requests;
+  to.bytes += times * more.bytes;
 }
 
 double loaded_seconds(const Servers& servers, std::span<const Load> regions, Contention contention) {
   double sum_s = 0;
   Load all;
-  all.classes.resize(servers.classes.size());
-  for (const Load& region : regions) {
+  std::vector<double> seconds(2 * std::size_t{server_count(servers)});
+  for (std::uint32_t n = 0; n < regions.size(); ++n) {
+    const Load& region = regions[n];
     sum_s += busiest_s(servers, region);
     all.client_s += region.client_s;
     all.latency_s += region.latency_s;
-    for (std::size_t number = 0; number < region.classes.size(); ++number) {
-      all.classes[number].storage_s += region.classes[number].mean_storage_s;
-      all.classes[number].network_s += region.classes[number].mean_network_s;
-    }
+    all.requests += region.requests;
+    add_to_servers(servers, n, region, 1, seconds);
   }
-  return contention == Contention::together ? sum_s : busiest_s(servers, all);
+  if (contention == Contention::together) return sum_s;
+  return longest_s(servers, all, seconds.empty() ? 0 : *std::ranges::max_element(seconds));
 }
 
 }  // namespace iosig

@@ -5,6 +5,7 @@
 // of each server. Pure; takes checked Servers and Stripes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -81,11 +82,22 @@ struct ClassLoad {
   double mean_storage_s = 0, mean_network_s = 0;
 };
 
+/// Busy time of one server, in a region whose first stripes lie on the first server of each class.
+struct ServerLoad {
+  std::uint32_t server = 0;
+  double storage_s = 0, network_s = 0;
+
+  bool operator==(const ServerLoad&) const = default;
+};
+
 /// The busy time that requests cause on servers and clients.
 ///
 /// A connection counts only as latency: a server that waits for one serves other requests.
 struct Load {
   std::vector<ClassLoad> classes;
+  /// Of a region whose servers are unevenly busy, by more than 2 % within a class: each busy server, ascending.
+  /// Otherwise empty; the means of `classes` hold for each server.
+  std::vector<ServerLoad> servers;
   double client_s = 0;   ///< busy time of each client node's link, if the nodes share the requests evenly
   double latency_s = 0;  ///< sum over the requests of the time that each takes alone
   double requests = 0, bytes = 0;
@@ -95,21 +107,53 @@ inline constexpr std::uint64_t default_max_phases = 1024;
 
 /// Returns the load of `groups` on a region with this layout.
 ///
-/// Exact for up to `max_phases` > 0 requests or phases (offsets modulo the period) of a group; of others, the mean over
-/// max_phases evenly distributed ones, where servers of one class count as equally loaded.
+/// Exact for up to `max_phases` > 0 phases (offsets modulo the period) of a group. Of others, max_phases evenly
+/// distributed ones stand for all; where they cover whole periods, servers of one class count as equally loaded.
 [[nodiscard]] Load load_of(const Servers& servers, const Stripes& stripes, std::span<const RequestGroup> groups,
                            std::uint64_t max_phases = default_max_phases);
 
-/// Returns the time of the busiest resource, or latency_s / p if that is longer: the asymptotic bound of a closed loop
-/// of p processes (docs/references.md#operational-analysis).
+/// How many requests are there at a time. n requests of p processes: N = min(n, p) at a time, on min(N, nodes) nodes.
+struct Concurrency {
+  double requests = 0;  ///< n; 0: as if there were very many
+  double active = 1;    ///< N
+  double nodes = 1;     ///< that send them, against all client nodes: 1 if it is all
+
+  /// Returns the time of a resource that is busy for `busy_s` of requests that take `latency_s` in all, each alone:
+  /// (1 - 1 / N) busy_s + latency_s / n, if that is longer than busy_s. The last request waits for those of the others,
+  /// and takes its own time besides.
+  [[nodiscard]] double seconds(double busy_s, double latency_s) const {
+    return is_few() ? std::max(busy_s, with_last(busy_s, latency_s)) : busy_s;
+  }
+  [[nodiscard]] double with_last(double busy_s, double latency_s) const {
+    return (1 - 1 / active) * busy_s + latency_s / requests;
+  }
+  /// Of N^2 requests or more, the last one does not matter: where with_last is more than busy_s, latency_s / N is, too.
+  [[nodiscard]] bool is_few() const { return requests > 0 && requests < active * active; }
+};
+[[nodiscard]] Concurrency concurrency_of(const Servers& servers, double requests);
+
+/// Returns the time in which all requests end: that of the busiest resource (Concurrency::seconds), or latency_s / N if
+/// that is longer. With many requests these are the asymptotic bounds of a closed loop of p processes
+/// (docs/references.md#operational-analysis), with one request its latency.
 [[nodiscard]] double busiest_s(const Servers& servers, const Load& load);
 
+/// As busiest_s, if other regions keep all processes, and the servers of each class evenly, busy: with the mean loads.
+[[nodiscard]] double mean_busiest_s(const Servers& servers, const Load& load);
+
+/// Adds `times` the load of region `region`, whose first stripes lie on server `region` modulo count of each class, to
+/// the storage time of each server (seconds[2 * server]) and to its network time (seconds[2 * server + 1]).
+void add_to_servers(const Servers& servers, std::uint32_t region, const Load& load, double times,
+                    std::span<double> seconds);
+
+/// Adds `times` the load `more`, of the same region.
+void add_load(const Servers& servers, Load& to, const Load& more, double times);
+
 /// How requests to different regions meet. spread: all regions are used at the same time, and begin at different
-/// servers (StripeMap's rotation), so the mean loads of each class add up. together: at any time all processes use one
-/// region, so the regions' busiest_s add up.
+/// servers (StripeMap's rotation by the region's number), so the loads of each server add up. together: at any time all
+/// processes use one region, so the regions' busiest_s add up.
 enum class Contention { spread, together };
 
-/// Returns the predicted time of all regions' requests, one Load for each region.
+/// Returns the predicted time of all regions' requests, one Load for each region, in their order.
 [[nodiscard]] double loaded_seconds(const Servers& servers, std::span<const Load> regions, Contention contention);
 
 }  // namespace iosig

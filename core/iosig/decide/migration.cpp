@@ -12,24 +12,8 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t max_options = 8;         ///< of a region, from all windows
+constexpr std::size_t max_options = 12;        ///< of a region, from all windows
 constexpr std::size_t max_looks = 10'000'000;  ///< loads that one plan may add up; beyond, it looks less far ahead
-
-void add_load(Load& to, const Load& more, double times) {
-  to.classes.resize(std::max(to.classes.size(), more.classes.size()));
-  for (std::size_t number = 0; number < more.classes.size(); ++number) {
-    ClassLoad& sum = to.classes[number];
-    const ClassLoad& each = more.classes[number];
-    sum.storage_s += times * each.storage_s;
-    sum.network_s += times * each.network_s;
-    sum.mean_storage_s += times * each.mean_storage_s;
-    sum.mean_network_s += times * each.mean_network_s;
-  }
-  to.client_s += times * more.client_s;
-  to.latency_s += times * more.latency_s;
-  to.requests += times * more.requests;
-  to.bytes += times * more.bytes;
-}
 
 using Options = std::vector<std::uint32_t>;
 
@@ -101,12 +85,12 @@ class Planner {
         option.load = {};
         option.seconds = 0;
         for (std::size_t i = first; i < end; ++i) {
-          add_load(option.load, windows_[i][n].options[k].load, times(i));
+          add_load(servers_, option.load, windows_[i][n].options[k].load, times(i));
           option.seconds += times(i) * windows_[i][n].options[k].seconds;
         }
         if (at.empty() || !counts_moves || at[n] == k) continue;
         const Load copy = copy_load(servers_, all[n].options[at[n]].stripes, option.stripes, lengths_[n]);
-        add_load(option.load, copy, options_.copy_weight);
+        add_load(servers_, option.load, copy, options_.copy_weight);
         option.seconds += options_.copy_weight * busiest_s(servers_, copy);
       }
     return all;
@@ -150,14 +134,16 @@ Result<void> checked_windows(std::span<const std::vector<RegionOptions>> windows
   return {};
 }
 
-/// Gives all options the load of one window's requests.
-void put_loads(std::span<const Region> regions, const Servers& servers, std::vector<RegionOptions>& window) {
+/// Gives all options the load of one window's requests. Equal regions have equal loads.
+void put_loads(std::span<const Region> regions, const Servers& servers, bool keeps_servers,
+               std::vector<RegionOptions>& window) {
   std::map<std::pair<std::size_t, Stripes>, Load> known;
   const std::vector<std::size_t> first = first_equal_regions(regions);
   for (std::size_t n = 0; n < window.size(); ++n)
     for (LayoutOption& option : window[n].options) {
       const auto [load, is_new] = known.try_emplace({first[n], option.stripes});
       if (is_new) load->second = load_of(servers, option.stripes, regions[n].groups);
+      if (!keeps_servers) load->second.servers.clear();
       option.load = load->second;
       option.seconds = busiest_s(servers, option.load);
     }
@@ -243,7 +229,8 @@ std::vector<std::vector<RegionOptions>> same_options(std::span<const std::vector
       }
   }
   std::vector<std::vector<RegionOptions>> windows(regions.size(), all);
-  for (std::size_t i = 0; i < regions.size(); ++i) put_loads(regions[i], servers, windows[i]);
+  const bool keeps_servers = keeps_server_loads(regions.size() * all.size(), servers);
+  for (std::size_t i = 0; i < regions.size(); ++i) put_loads(regions[i], servers, keeps_servers, windows[i]);
   return windows;
 }
 

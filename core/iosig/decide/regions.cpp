@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
-#include <numeric>
 
+#include "iosig/base/parallel.h"
 #include "iosig/base/units.h"
 
 namespace iosig {
@@ -15,31 +16,10 @@ namespace {
 constexpr std::uint64_t max_regions = std::uint64_t{1} << 24U;
 constexpr std::size_t max_lengths = 64;  ///< of a region's groups that are kept exactly
 
-std::uint64_t distance(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : b - a; }
-
-/// Adds `more`, of the same length and kind, to `group`.
-void join(RequestGroup& group, const RequestGroup& more) {
-  const bool is_one = group.count == 1 && !group.is_scattered;
-  const bool is_more_one = more.count == 1 && !more.is_scattered;
-  if (!group.is_scattered && !more.is_scattered && more.offset >= group.offset) {
-    const std::uint64_t stride = is_one ? more.offset - group.offset : group.stride;
-    if ((is_more_one || more.stride == stride) && more.offset - group.offset == stride * group.count) {
-      group.stride = stride;
-      group.count += more.count;
-      return;
-    }
-  }
-  group.stride =
-      std::gcd(std::gcd(is_one ? 0 : group.stride, is_more_one ? 0 : more.stride), distance(group.offset, more.offset));
-  group.offset = std::min(group.offset, more.offset);
-  group.count += more.count;
-  group.is_scattered = group.stride > 0;
-}
-
-RequestGroup* like(std::vector<RequestGroup>& groups, std::uint64_t length, bool is_write) {
+RequestPlaces* like(std::vector<RequestPlaces>& kinds, std::uint64_t length, bool is_write) {
   const auto found = std::ranges::find_if(
-      groups, [&](const RequestGroup& each) { return each.length == length && each.is_write == is_write; });
-  return found == groups.end() ? nullptr : &*found;
+      kinds, [&](const RequestPlaces& each) { return each.length() == length && each.is_write() == is_write; });
+  return found == kinds.end() ? nullptr : &*found;
 }
 
 /// The requests of an adaptive region, summed over its units.
@@ -81,8 +61,8 @@ std::vector<std::size_t> first_equal_regions(std::span<const Region> regions) {
   for (std::size_t n = 0; n < regions.size(); ++n) {
     std::vector<std::uint64_t> numbers{regions[n].length};
     for (const RequestGroup& each : regions[n].groups)
-      numbers.insert(numbers.end(), {each.offset, each.length, each.stride, each.count,
-                                     (each.is_write ? 1U : 0U) + (each.is_scattered ? 2U : 0U)});
+      numbers.insert(numbers.end(),
+                     {each.offset, each.length, each.stride, each.count, each.places, each.is_write ? 1U : 0U});
     first.push_back(known.try_emplace(std::move(numbers), n).first->second);
   }
   return first;
@@ -113,32 +93,28 @@ RegionBounds adaptive_regions(std::span<const Region> units, const AdaptiveOptio
 }
 
 RegionCollector::RegionCollector(const RegionBounds& bounds, std::uint32_t file)
-    : ends_(bounds.ends), file_(file), groups_(bounds.ends.size()) {}
+    : ends_(bounds.ends), file_(file), places_(bounds.ends.size()) {}
 
 std::size_t RegionCollector::region_at(std::uint64_t offset) const {
   return static_cast<std::size_t>(std::ranges::upper_bound(ends_, offset) - ends_.begin());
 }
 
 void RegionCollector::put(std::size_t region, const RequestGroup& group) {
-  std::vector<RequestGroup>& groups = groups_[region];
-  RequestGroup* known = like(groups, group.length, group.is_write);
+  std::vector<RequestPlaces>& kinds = places_[region];
+  RequestPlaces* known = like(kinds, group.length, group.is_write);
   RequestGroup rounded = group;
-  if (known == nullptr && groups.size() >= max_lengths) {
+  if (known == nullptr && kinds.size() >= max_lengths) {
     rounded.length = std::bit_ceil(group.length);
-    known = like(groups, rounded.length, group.is_write);
+    known = like(kinds, rounded.length, group.is_write);
   }
-  if (known == nullptr)
-    groups.push_back(rounded);
-  else
-    join(*known, rounded);
+  if (known == nullptr) known = &kinds.emplace_back(rounded.length, rounded.is_write);
+  known->add(rounded);
 }
 
 void RegionCollector::drop(std::size_t region, const RequestGroup& one) {
-  RequestGroup* known = like(groups_[region], one.length, one.is_write);
-  if (known == nullptr) known = like(groups_[region], std::bit_ceil(one.length), one.is_write);
-  if (known == nullptr || known->count == 0) return;
-  --known->count;
-  known->is_scattered = known->stride > 0;
+  RequestPlaces* known = like(places_[region], one.length, one.is_write);
+  if (known == nullptr) known = like(places_[region], std::bit_ceil(one.length), one.is_write);
+  if (known != nullptr) known->drop(one.offset);
 }
 
 void RegionCollector::split(std::uint64_t offset, std::uint64_t length, bool is_write, bool is_added) {
@@ -201,12 +177,13 @@ Result<void> RegionCollector::add(const RequestGroup& progression) {
 }
 
 std::vector<Region> RegionCollector::regions() const {
-  std::vector<Region> regions;
-  for (std::size_t n = 0; n < ends_.size(); ++n) {
+  std::vector<Region> regions(ends_.size());
+  for_each_in_parallel(ends_.size(), 0, [&](std::size_t n) {
     const std::uint64_t start = n == 0 ? 0 : ends_[n - 1];
-    regions.push_back({.file = file_, .offset = start, .length = ends_[n] - start, .groups = groups_[n]});
-    std::erase_if(regions.back().groups, [](const RequestGroup& each) { return each.count == 0; });
-  }
+    regions[n] = {.file = file_, .offset = start, .length = ends_[n] - start, .groups = {}};
+    for (const RequestPlaces& kind : places_[n])
+      std::ranges::move(kind.groups(places_[n].size()), std::back_inserter(regions[n].groups));
+  });
   return regions;
 }
 

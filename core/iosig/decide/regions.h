@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "iosig/base/result.h"
+#include "iosig/decide/request_places.h"
 #include "iosig/model/pattern.h"
 #include "iosig/model/striping.h"
 
@@ -43,9 +44,9 @@ inline constexpr std::uint64_t default_unit_bytes = std::uint64_t{1} << 20U;
 
 /// Collects requests and patterns of one file and one window into regions with their groups.
 ///
-/// Requests of a region with the same length and kind form one group: a progression if they are one, in the order they
-/// came, otherwise scattered over the finest even grid that holds them all. After 64 lengths and kinds in a region,
-/// further lengths count as the next power of two.
+/// Requests of a region with the same length and kind form groups: one progression, if their places are evenly spaced;
+/// one for each place, if these are few (decide/request_places); otherwise scattered ones over the parts of the region
+/// that are unlike in hotness. After 64 lengths and kinds in a region, further lengths count as the next power of two.
 class RegionCollector {
  public:
   explicit RegionCollector(const RegionBounds& bounds, std::uint32_t file = 0);
@@ -66,7 +67,7 @@ class RegionCollector {
   [[nodiscard]] std::vector<Region> regions() const;
 
  private:
-  std::size_t region_at(std::uint64_t offset) const;
+  [[nodiscard]] std::size_t region_at(std::uint64_t offset) const;
   void put(std::size_t region, const RequestGroup& group);
   void drop(std::size_t region, const RequestGroup& one);
   /// Calls put or drop for the part of a request in each region.
@@ -75,7 +76,7 @@ class RegionCollector {
   std::vector<std::uint64_t> ends_;
   std::uint32_t file_;
   std::uint64_t outside_ = 0, end_bytes_ = 0;
-  std::vector<std::vector<RequestGroup>> groups_;
+  std::vector<std::vector<RequestPlaces>> places_;  ///< of each region, for each length and kind
 };
 
 }  // namespace iosig

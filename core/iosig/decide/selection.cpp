@@ -1,6 +1,7 @@
 #include "iosig/decide/selection.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <optional>
 
@@ -108,6 +109,11 @@ Result<RegionSelection> select_regions(std::span<const RegionOptions> regions, c
                 about_bytes(static_cast<double>(*servers.classes[*full].capacity_bytes)));
   RegionSelection selection =
       contention == Contention::together ? select_together(regions, servers) : select_spread(regions, servers);
+  if (contention == Contention::spread && !are_even(regions)) {
+    RegionSelection together = select_together(regions, servers);
+    together.bound_s = 0;  // of another sum
+    selection = balanced_servers(regions, servers, std::array{std::move(selection), std::move(together)});
+  }
   selection.server_bytes = used_bytes(regions, servers, selection.option);
   return selection;
 }

@@ -41,6 +41,10 @@ struct RegionSelection {
 /// tie.
 [[nodiscard]] std::uint32_t home_class(const Servers& servers);
 
+/// Whether Load::servers of options may be kept for so many regions, or in all windows together. Otherwise there is no
+/// room for it, and the servers of a class count as equally loaded by each region.
+[[nodiscard]] bool keeps_server_loads(std::size_t regions, const Servers& servers);
+
 /// H2DP's two options of each region: all HServers with stripes of r / m (option 0), and the hybrid pair of
 /// `stripes` (paper_stripes). `seconds` are those of Tables 3 and 2.
 [[nodiscard]] std::vector<RegionOptions> paper_options(std::span<const Region> regions,

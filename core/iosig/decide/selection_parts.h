@@ -102,7 +102,19 @@ class ByPrice {
   double room_ = 1;                         ///< beside them, in shares of the scarcest class
 };
 
-/// Selects the options after which the busiest server over all regions is least busy.
+/// Returns the number of requests of all regions.
+[[nodiscard]] double requests_of(std::span<const RegionOptions> regions);
+
+/// Selects the options after which the busiest class over all regions is least busy, as if each region loaded the
+/// servers of a class evenly.
 [[nodiscard]] RegionSelection select_spread(std::span<const RegionOptions> regions, const Servers& servers);
+
+/// Whether each option of each region loads the servers of a class evenly.
+[[nodiscard]] bool are_even(std::span<const RegionOptions> regions);
+
+/// Selects the options after which the busiest server over all regions is least busy: the best of all where they are
+/// few, otherwise the best near `starts`, of which one must have a bound_s.
+[[nodiscard]] RegionSelection balanced_servers(std::span<const RegionOptions> regions, const Servers& servers,
+                                               std::span<const RegionSelection> starts);
 
 }  // namespace iosig

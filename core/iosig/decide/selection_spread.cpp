@@ -1,4 +1,4 @@
-// Regions that are all used at once: the busiest server counts.
+// Regions that are all used at once: the busiest class of servers counts.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -19,13 +19,14 @@ constexpr double few_selections = 100'000;    ///< up to which all are costed
 constexpr std::size_t max_tries = 5'000'000;  ///< of changes, single and in pairs
 constexpr std::size_t batch_size = 16;        ///< of changes that are filtered together
 
-/// Busy times of everything that a selection keeps busy.
-std::vector<double> demands(const Load& load, const Servers& servers) {
-  std::vector<double> demand{load.client_s, load.latency_s / servers.processes};
-  for (const ClassLoad& each : load.classes) {
-    demand.push_back(each.mean_storage_s);
-    demand.push_back(each.mean_network_s);
-  }
+/// The times of everything that a selection keeps busy: they add up over the regions.
+std::vector<double> demands(const Load& load, const Concurrency& at_a_time) {
+  std::vector<double> busy_s{load.client_s / at_a_time.nodes};
+  for (const ClassLoad& each : load.classes) busy_s.insert(busy_s.end(), {each.mean_storage_s, each.mean_network_s});
+  std::vector<double> demand = busy_s;
+  demand.push_back(load.latency_s / at_a_time.active);
+  for (std::size_t n = 0; at_a_time.is_few() && n < busy_s.size(); ++n)
+    demand.push_back(at_a_time.with_last(busy_s[n], load.latency_s));
   return demand;
 }
 
@@ -34,14 +35,15 @@ class Balance {
  public:
   Balance(std::span<const RegionOptions> regions, const Servers& servers)
       : regions_(regions), servers_(servers), by_price_(regions, servers) {
+    const Concurrency at_a_time = concurrency_of(servers, requests_of(regions));
     kind_of_.resize(regions.size());
     for (const std::vector<std::uint32_t>& alike : by_price_.kinds()) {
       for (const std::uint32_t region : alike) kind_of_[region] = demand_.size();
       demand_.emplace_back();
       for (const LayoutOption& option : regions[alike.front()].options)
-        demand_.back().push_back(demands(option.load, servers));
+        demand_.back().push_back(demands(option.load, at_a_time));
     }
-    resources_ = 2 + 2 * servers.classes.size();
+    resources_ = demands({.classes = std::vector<ClassLoad>(servers.classes.size())}, at_a_time).size();
   }
 
   [[nodiscard]] RegionSelection run() {

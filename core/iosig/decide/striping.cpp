@@ -25,6 +25,7 @@ constexpr std::size_t max_costed_requests = 1U << 18U;  ///< at their places, on
 constexpr double max_stripe = 1e18;
 constexpr double latency_weight = 1e-3;  ///< breaks ties
 constexpr double tie = 1e-9;             ///< of equal scores
+constexpr double like = 0.02;            ///< what less of the servers' time is not worth another layout
 
 bool allows(const std::vector<bool>& may_use, std::size_t number) { return may_use.empty() || may_use[number]; }
 
@@ -45,23 +46,31 @@ class StripeSearch {
         may_use_(may_use),
         phases_(std::clamp(options.max_effort / 64, min_search_phases, max_search_phases)) {}
 
-  [[nodiscard]] StripeChoice run() {
+  /// Returns nothing if no layout is allowed.
+  [[nodiscard]] std::vector<StripeChoice> run() {
     const std::vector<RequestGroup> all = shapes();
     if (all.empty()) return {};
     for (const RequestGroup& shape : all) start_at(shape);
     descend_from_best();
     scan();
     descend_from_best();
-    const std::pair<const Stripes, double>* best = nullptr;
-    for (const auto& each : costed_)
-      if (best == nullptr || each.second < best->second * (1 - tie) ||
-          (each.second <= best->second * (1 + tie) && period_of(each.first) > period_of(best->first)))
-        best = &each;
-    if (best == nullptr) return {};
-    return {.stripes = best->first,
-            .seconds = busiest_s(servers_, load_of(servers_, best->first, groups_)),
-            .is_fallback = false,
-            .tried = costed_.size()};
+    std::vector<const Costed*> best;
+    for (const auto score : {+[](const Scores& of) { return of.alone; }, +[](const Scores& of) { return of.shared; },
+                             +[](const Scores& of) { return std::sqrt(of.alone) * std::sqrt(of.shared); }}) {
+      const Costed* const found = best_by(score);
+      const auto is_like = [&](const Costed* other) {
+        return std::abs(found->second.alone - other->second.alone) <= like * other->second.alone &&
+               std::abs(found->second.shared - other->second.shared) <= like * other->second.shared;
+      };
+      if (found != nullptr && std::ranges::none_of(best, is_like)) best.push_back(found);
+    }
+    std::vector<StripeChoice> choices;
+    for (const Costed* each : best)
+      choices.push_back({.stripes = each->first,
+                         .seconds = busiest_s(servers_, load_of(servers_, each->first, groups_)),
+                         .is_fallback = false,
+                         .tried = costed_.size()});
+    return choices;
   }
 
  private:
@@ -141,27 +150,49 @@ class StripeSearch {
     return period;
   }
 
-  /// Returns the time of `stripes`, plus a little of the latency; infinity for what is not allowed.
+  /// Times, each with a little of the latency.
+  struct Scores {
+    double alone = 0, shared = 0;  ///< busiest_s, mean_busiest_s
+  };
+  using Costed = std::pair<const Stripes, Scores>;
+
+  /// Returns what was costed with the least score; of equal ones that with the longest period.
+  [[nodiscard]] const Costed* best_by(double (*time)(const Scores&)) const {
+    const Costed* best = nullptr;
+    double least = INFINITY;
+    for (const Costed& each : costed_) {
+      const double found = time(each.second);
+      if (best != nullptr && found >= least * (1 - tie) &&
+          (found > least * (1 + tie) || period_of(each.first) <= period_of(best->first)))
+        continue;
+      best = &each;
+      least = found;
+    }
+    return best;
+  }
+
+  /// Returns the time of `stripes` alone, plus a little of the latency; infinity for what is not allowed.
   [[nodiscard]] double score(const Stripes& stripes) {
     const auto known = costed_.find(stripes);
-    if (known != costed_.end()) return known->second;
+    if (known != costed_.end()) return known->second.alone;
     for (std::size_t number = 0; number < stripes.size(); ++number)
       if (stripes[number] > 0 && !allows(may_use_, number)) return INFINITY;
     if (!checked(stripes, servers_)) return INFINITY;
     const std::uint64_t period = period_of(stripes);
     const Load load = load_of(servers_, stripes, groups_, phases_);
-    for (const RequestGroup& group : groups_)
-      effort_ += std::min({group.is_scattered ? phases_ : group.count, phases_, period}) + 10;
-    double score = busiest_s(servers_, load) + latency_weight * load.latency_s / servers_.processes;
-    if (period > options_.max_period_bytes)
-      score *= 4 * static_cast<double>(period) / static_cast<double>(options_.max_period_bytes);
-    costed_.emplace(stripes, score);
-    return score;
+    for (const RequestGroup& group : groups_) effort_ += std::min({group.place_count(), phases_, period}) + 10;
+    const double more = latency_weight * load.latency_s / servers_.processes;
+    const double times = period <= options_.max_period_bytes
+                             ? 1
+                             : 4 * static_cast<double>(period) / static_cast<double>(options_.max_period_bytes);
+    const Scores scores{times * (busiest_s(servers_, load) + more), times * (mean_busiest_s(servers_, load) + more)};
+    costed_.emplace(stripes, scores);
+    return scores.alone;
   }
 
   void descend_from_best() {
     std::vector<std::pair<double, Stripes>> starts;
-    for (const auto& [stripes, score] : costed_) starts.emplace_back(score, stripes);
+    for (const auto& [stripes, scores] : costed_) starts.emplace_back(scores.alone, stripes);
     const std::size_t count = std::min(max_starts, starts.size());
     std::ranges::partial_sort(starts, starts.begin() + static_cast<std::ptrdiff_t>(count));
     starts.resize(count);
@@ -258,7 +289,7 @@ class StripeSearch {
   const Servers& servers_;
   const StripeOptions& options_;
   const std::vector<bool>& may_use_;
-  std::map<Stripes, double> costed_;
+  std::map<Stripes, Scores> costed_;
   std::uint64_t phases_, effort_ = 0;
 };
 
@@ -324,8 +355,14 @@ std::vector<double> fill_servers(double length, const Servers& servers, bool is_
 
 StripeChoice choose_stripes(std::span<const RequestGroup> groups, const Servers& servers, const StripeOptions& options,
                             const std::vector<bool>& may_use) {
-  StripeChoice best = StripeSearch(groups, servers, options, may_use).run();
-  return best.stripes.empty() ? unused_layout(servers, options, may_use) : best;
+  return choose_shared_stripes(groups, servers, options, may_use).front();
+}
+
+std::vector<StripeChoice> choose_shared_stripes(std::span<const RequestGroup> groups, const Servers& servers,
+                                                const StripeOptions& options, const std::vector<bool>& may_use) {
+  std::vector<StripeChoice> choices = StripeSearch(groups, servers, options, may_use).run();
+  if (choices.empty()) choices.push_back(unused_layout(servers, options, may_use));
+  return choices;
 }
 
 StripeChoice choose_stripes_at(std::span<const Request> requests, const Servers& servers, StripeOptions options) {

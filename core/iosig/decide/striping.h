@@ -59,6 +59,16 @@ struct StripeOptions {
 [[nodiscard]] StripeChoice choose_stripes(std::span<const RequestGroup> groups, const Servers& servers,
                                           const StripeOptions& options = {}, const std::vector<bool>& may_use = {});
 
+/// As choose_stripes, for a region among others that are used at the same time: up to three layouts. First that of
+/// choose_stripes; then that with the least mean_busiest_s, and that with the least product of both times, of all that
+/// were costed. Layouts whose both times are within 2 % of an earlier one's are left out.
+///
+/// A whole request on one server leaves the others to other regions: that takes less of all servers' time than dividing
+/// it, and more of its own.
+[[nodiscard]] std::vector<StripeChoice> choose_shared_stripes(std::span<const RequestGroup> groups,
+                                                              const Servers& servers, const StripeOptions& options = {},
+                                                              const std::vector<bool>& may_use = {});
+
 /// As choose_stripes, for the single requests of a region, at their offsets from its start. `seconds` counts each at
 /// its place, or 2^18 of them, if there are more. The period is at most the range that they use, if possible: larger
 /// stripes would leave servers idle.

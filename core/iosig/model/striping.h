@@ -35,15 +35,19 @@ struct RegionRequest {
   bool operator==(const RegionRequest&) const = default;
 };
 
-/// Requests of one region that are alike. Progression: request n < count begins at offset + n * stride. Scattered:
-/// each begins at offset + k * stride for some k >= 0, all k mod the layout's period equally likely.
+/// Requests of one region that are alike. Progression (`places` 0): request n < count begins at offset + n * stride.
+/// Scattered: each begins at offset + k * stride for some k < `places`, all k equally often.
 struct RequestGroup {
   std::uint64_t offset = 0;  ///< from the region's start
   std::uint64_t length = 0;  ///< of each request
   std::uint64_t stride = 0;
   std::uint64_t count = 1;
   bool is_write = false;
-  bool is_scattered = false;
+  std::uint64_t places = 0;
+
+  [[nodiscard]] bool is_scattered() const { return places > 0; }
+  /// At how many places requests begin, if the stride is not 0.
+  [[nodiscard]] std::uint64_t place_count() const { return places > 0 ? places : count; }
 
   bool operator==(const RequestGroup&) const = default;
 };

@@ -39,9 +39,7 @@ class Groups {
     const auto [region, index] = places_[at];
     const RequestGroup& group = regions_[region].groups[index];
     const std::uint64_t in_group = number - (ends_[at] - group.count);
-    const std::uint64_t room = regions_[region].length - std::min(regions_[region].length, group.offset + group.length);
-    const std::uint64_t places = group.stride == 0 ? 1 : room / group.stride + 1;
-    const std::uint64_t turn = group.is_scattered ? drawn_below(which_place, drawn, places) : in_group;
+    const std::uint64_t turn = group.is_scattered() ? drawn_below(which_place, drawn, group.places) : in_group;
     return {0, region, group.offset + turn * group.stride, group.length, group.is_write};
   }
 

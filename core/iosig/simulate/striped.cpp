@@ -89,7 +89,7 @@ std::vector<std::vector<Region>> regions_of(const HotRegions& workload, std::uin
                                .stride = workload.request_bytes,
                                .count = count,
                                .is_write = workload.is_write,
-                               .is_scattered = true});
+                               .places = std::max<std::uint64_t>(1, workload.region_bytes / workload.request_bytes)});
     }
   }
   return windows;
