@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "commands.h"
+#include "interruption.h"
 #include "iosig/base/files.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
@@ -244,6 +245,10 @@ int run_network_probe(const ProbeFlags& flags, const std::string& file, Console&
   if (flags.quick || !flags.mounts.empty())
     return console.fail({ErrorKind::usage, "--network measures no storage; leave out --quick and --mount"});
   const auto probe = measured_network(flags.network, console);
+  if (!probe && interruption() != 0) {
+    console.note("interrupted; nothing was written");
+    return interrupted_status + interruption();
+  }
   if (!probe) return console.fail(probe.error());
   if (!*probe) return yes;
   const auto lock = flags.dry_run ? Fd() : lock_directory_of(file);

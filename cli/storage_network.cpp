@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "interruption.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/trace/part_bytes.h"
@@ -93,6 +94,9 @@ Result<std::optional<NetworkProbe>> measured_network(const NetworkFlags& flags, 
   options.repeats = flags.repeats;
   options.max_pairs = flags.pairs;
   options.timeout_s = *timeout_s;
+  options.is_interrupted = [] { return interruption() != 0; };
+  std::optional<NoticeSignals> noticing;  // an interruption of rank 0 must remove the file of the rendezvous
+  if (*rank == 0) noticing.emplace();
   auto probe = probe_network({*rank, *size, job_name(), flags.rendezvous}, options,
                              [&](std::string_view what) { console.progress(what); });
   console.end_progress();

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace iosig::network {
 namespace {
@@ -36,12 +37,63 @@ Result<void> wait_for(int fd, short events, Deadline deadline) {
   }
 }
 
-sockaddr_in address_of(const std::string& address, std::uint16_t port) {
-  sockaddr_in made{};
-  made.sin_family = AF_INET;
-  made.sin_port = htons(port);
-  if (::inet_pton(AF_INET, address.c_str(), &made.sin_addr) != 1) made.sin_family = AF_UNSPEC;
-  return made;
+/// An address of either family, as the calls take it.
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+
+  [[nodiscard]] const sockaddr* get() const {
+    return reinterpret_cast<const sockaddr*>(&storage);  // NOLINT: the interface of connect(2) and bind(2)
+  }
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }  // NOLINT: that of getsockname(2)
+
+  template <class Kind>
+  static Address of(const Kind& given) {
+    Address made;
+    std::memcpy(&made.storage, &given, sizeof given);
+    made.size = sizeof given;
+    return made;
+  }
+};
+
+/// Of no family if `text` is no address.
+Address address_of(const std::string& text, std::uint16_t port) {
+  sockaddr_in four{};
+  four.sin_family = AF_INET;
+  four.sin_port = htons(port);
+  if (::inet_pton(AF_INET, text.c_str(), &four.sin_addr) == 1) return Address::of(four);
+  sockaddr_in6 six{};
+  six.sin6_family = AF_INET6;
+  six.sin6_port = htons(port);
+  if (::inet_pton(AF_INET6, text.c_str(), &six.sin6_addr) == 1) return Address::of(six);
+  return {};
+}
+
+/// "10.0.0.7" also for an IPv4 address that an IPv6 socket shows; empty for those of one link, and other families.
+std::string text_of(const sockaddr* address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address->sa_family == AF_INET) {
+    sockaddr_in four{};
+    std::memcpy(&four, address, sizeof four);
+    ::inet_ntop(AF_INET, &four.sin_addr, text, sizeof text);
+  } else if (address->sa_family == AF_INET6) {
+    sockaddr_in6 six{};
+    std::memcpy(&six, address, sizeof six);
+    if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr))
+      ::inet_ntop(AF_INET, six.sin6_addr.s6_addr + 12, text, sizeof text);
+    else if (!IN6_IS_ADDR_LINKLOCAL(&six.sin6_addr))
+      ::inet_ntop(AF_INET6, &six.sin6_addr, text, sizeof text);
+  }
+  return text;
+}
+
+/// A socket that listens on all interfaces, or none, with errno.
+Fd listening(const Address& any, bool takes_both) {
+  Fd socket(::socket(any.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int no = 0;
+  if (socket && takes_both) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+  if (!socket || ::bind(socket.get(), any.get(), any.size) != 0 || ::listen(socket.get(), SOMAXCONN) != 0) return {};
+  return socket;
 }
 
 void send_at_once(int fd) {
@@ -55,34 +107,34 @@ Deadline after(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-bool is_loopback(std::string_view address) { return address.starts_with("127."); }
+bool is_loopback(std::string_view address) { return address.starts_with("127.") || address == "::1"; }
 
 std::vector<std::string> own_addresses() {
   std::vector<std::string> addresses;
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) == 0) {
     for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
-      if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != AF_INET || (each->ifa_flags & IFF_UP) == 0)
-        continue;
-      char text[INET_ADDRSTRLEN] = "";
-      sockaddr_in address{};
-      std::memcpy(&address, each->ifa_addr, sizeof address);
-      if (::inet_ntop(AF_INET, &address.sin_addr, text, sizeof text) != nullptr) addresses.emplace_back(text);
+      if (each->ifa_addr == nullptr || (each->ifa_flags & IFF_UP) == 0) continue;
+      if (std::string text = text_of(each->ifa_addr); !text.empty()) addresses.push_back(std::move(text));
     }
     ::freeifaddrs(list);
   }
-  std::stable_partition(addresses.begin(), addresses.end(), [](const std::string& each) { return !is_loopback(each); });
+  std::ranges::stable_sort(addresses, {}, [](const std::string& each) {
+    return std::pair(is_loopback(each), each.find(':') != std::string::npos);
+  });
   return addresses;
 }
 
 Result<Connection> Connection::to(const Endpoint& peer, Deadline deadline) {
   std::string tried = "it has no address";
   for (const std::string& address : peer.addresses) {
-    const sockaddr_in to = address_of(address, peer.port);
-    Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket) return lost("socket");
-    const auto* const name = reinterpret_cast<const sockaddr*>(&to);  // NOLINT: the interface of connect(2)
-    int failure = ::connect(socket.get(), name, sizeof to) == 0 ? 0 : errno;
+    const Address to = address_of(address, peer.port);
+    Fd socket(::socket(to.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket) {  // a host without IPv6, or no address
+      tried = fmt::format("{}: {}", address, std::strerror(errno));
+      continue;
+    }
+    int failure = ::connect(socket.get(), to.get(), to.size) == 0 ? 0 : errno;
     if (failure == EINPROGRESS) {
       socklen_t size = sizeof failure;
       const bool is_ready = wait_for(socket.get(), POLLOUT, std::min(deadline, after(connect_limit_s))).has_value();
@@ -95,7 +147,7 @@ Result<Connection> Connection::to(const Endpoint& peer, Deadline deadline) {
       send_at_once(socket.get());
       return Connection(std::move(socket));
     }
-    tried = fmt::format("{}:{}: {}", address, peer.port, std::strerror(failure));
+    tried = fmt::format("{} port {}: {}", address, peer.port, std::strerror(failure));
   }
   return fail(ErrorKind::system, "{}", tried);
 }
@@ -140,26 +192,31 @@ Result<std::string> Connection::read_line(Deadline deadline) {
 }
 
 std::string Connection::own_address() const {
-  sockaddr_in address{};
-  socklen_t size = sizeof address;
-  char text[INET_ADDRSTRLEN] = "";
-  auto* const name = reinterpret_cast<sockaddr*>(&address);  // NOLINT: the interface of getsockname(2)
-  if (::getsockname(socket_.get(), name, &size) == 0) ::inet_ntop(AF_INET, &address.sin_addr, text, sizeof text);
-  return text;
+  Address own;
+  own.size = sizeof own.storage;
+  return ::getsockname(socket_.get(), own.get(), &own.size) == 0 ? text_of(own.get()) : "";
+}
+
+bool Connection::has_ended() const {
+  pollfd polled{socket_.get(), POLLRDHUP, 0};
+  return ::poll(&polled, 1, 0) > 0 && (polled.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 Result<Listener> Listener::open() {
+  sockaddr_in6 six{};
+  six.sin6_family = AF_INET6;
+  sockaddr_in four{};
+  four.sin_family = AF_INET;
   Listener made;
-  made.socket_ = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_in any{};
-  any.sin_family = AF_INET;
-  any.sin_addr.s_addr = htonl(INADDR_ANY);
-  socklen_t size = sizeof any;
-  auto* const name = reinterpret_cast<sockaddr*>(&any);  // NOLINT: the interface of bind(2)
-  if (!made.socket_ || ::bind(made.socket_.get(), name, size) != 0 || ::listen(made.socket_.get(), SOMAXCONN) != 0 ||
-      ::getsockname(made.socket_.get(), name, &size) != 0)
+  made.socket_ = listening(Address::of(six), true);
+  if (!made.socket_) made.socket_ = listening(Address::of(four), false);
+  Address own;
+  own.size = sizeof own.storage;
+  if (!made.socket_ || ::getsockname(made.socket_.get(), own.get(), &own.size) != 0)
     return lost("cannot listen for TCP connections");
-  made.port_ = ntohs(any.sin_port);
+  // The port is in the same place in both families.
+  std::memcpy(&four, &own.storage, sizeof four);
+  made.port_ = ntohs(four.sin_port);
   return made;
 }
 

@@ -18,13 +18,14 @@ using Deadline = Clock::time_point;
 
 [[nodiscard]] Deadline after(double seconds);
 
-/// An address, as text ("10.0.0.7"), and a port.
+/// Addresses of one host, as text ("10.0.0.7", "fd00::7"), and a port.
 struct Endpoint {
   std::vector<std::string> addresses;  ///< in the order in which they are tried
   std::uint16_t port = 0;
 };
 
-/// This host's IPv4 addresses, those of the loopback interface last.
+/// This host's addresses: IPv4 before IPv6, those of the loopback interface last. Without IPv6 addresses that hold for
+/// one link only (fe80::).
 [[nodiscard]] std::vector<std::string> own_addresses();
 [[nodiscard]] bool is_loopback(std::string_view address);
 
@@ -41,8 +42,10 @@ class Connection {
   [[nodiscard]] Result<void> read(std::span<char> bytes, Deadline deadline);
   /// Returns a line of at most 64 KB, without its end.
   [[nodiscard]] Result<std::string> read_line(Deadline deadline);
-  /// The address of this end.
+  /// The address of this end; empty if it cannot be told.
   [[nodiscard]] std::string own_address() const;
+  /// Whether the peer has closed its end, even if it sent something before that was not read.
+  [[nodiscard]] bool has_ended() const;
   [[nodiscard]] int fd() const { return socket_.get(); }
 
  private:
@@ -51,7 +54,7 @@ class Connection {
 
 class Listener {
  public:
-  /// Takes a free port on all interfaces.
+  /// Takes a free port on all interfaces, for IPv4 and, if this host has it, IPv6.
   [[nodiscard]] static Result<Listener> open();
   [[nodiscard]] std::uint16_t port() const { return port_; }
   [[nodiscard]] Result<Connection> accept(Deadline deadline) const;

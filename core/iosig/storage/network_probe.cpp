@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <map>
 #include <random>
+#include <stop_token>
 #include <thread>
 #include <utility>
 
@@ -41,6 +42,8 @@ constexpr std::string_view greeting = "iosig-network 1";
 constexpr std::size_t passes = 20, block_bytes = std::size_t{256} << 10U;
 constexpr double hello_s = 5;
 constexpr std::chrono::milliseconds between_tries{50};
+constexpr double between_questions_s = 0.2;  ///< whether rank 0 is interrupted
+constexpr double until_heard_s = 1;          ///< that a process has ended, after another one was disturbed by it
 
 std::string meeting_file(const NetworkGroup& group) {
   std::string job = group.job;
@@ -173,8 +176,9 @@ class Member {
  public:
   Member(const NetworkGroup& group, const NetworkProbeOptions& options) : group_(group), options_(options) {}
 
-  /// Comes to rank 0, which `known` leads to, or else the meeting file; obeys until it says that all is done.
-  Result<void> run(const Endpoint* known, const std::string& token) {
+  /// Comes to rank 0, which `known` leads to, or else the meeting file; obeys until it says that all is done. Once
+  /// `stop` is requested, does not try again to come.
+  Result<void> run(const Endpoint* known, const std::string& token, const std::stop_token& stop) {
     auto listener = Listener::open();
     if (!listener) return pass_on(listener.error());
     const Deadline deadline = after(options_.timeout_s);
@@ -188,7 +192,7 @@ class Member {
         why = came.error().message;
         if (came.error().kind == ErrorKind::usage) return pass_on(came.error());
       }
-      if (network::Clock::now() > deadline)
+      if (network::Clock::now() > deadline || stop.stop_requested())
         return fail(ErrorKind::system, "rank {}: rank 0 did not come within {}: {}", group_.rank,
                     about_seconds(options_.timeout_s), why);
       std::this_thread::sleep_for(between_tries);
@@ -300,13 +304,16 @@ class Lead {
     const std::string meeting =
         fmt::format("{} {} {} {}\n", greeting, token_, listener->port(), fmt::join(addresses, ","));
     if (auto written = replace_file(file, meeting); !written) return pass_on(written.error());
-    const Endpoint here{{"127.0.0.1"}, listener->port()};
-    std::jthread own([&] { static_cast<void>(Member(group_, options_).run(&here, token_)); });
+    const Endpoint here{{"127.0.0.1", "::1"}, listener->port()};
+    std::jthread own(
+        [&](const std::stop_token& stop) { static_cast<void>(Member(group_, options_).run(&here, token_, stop)); });
     auto probe = gather(*listener).and_then([&] { return measure_pairs(); });
     ::unlink(file.c_str());
     for (auto& [rank, guest] : guests_)
       static_cast<void>(say(guest.line, probe ? "end" : fmt::format("stop {}", probe.error().message), after(hello_s)));
+    own.request_stop();
     guests_.clear();
+    *listener = Listener();  // ends the connections that were not taken
     return probe;
   }
 
@@ -315,12 +322,19 @@ class Lead {
     if (progress_) progress_(what);
   }
 
+  Result<void> go_on() const {
+    if (options_.is_interrupted && options_.is_interrupted()) return fail(ErrorKind::system, "interrupted");
+    return {};
+  }
+
   Result<void> gather(const Listener& listener) {
     const Deadline deadline = after(options_.timeout_s);
     while (guests_.size() < group_.size) {
       tell(fmt::format("network: {} of {} processes have come", guests_.size(), group_.size));
-      auto guest = listener.accept(deadline);
-      if (!guest) break;
+      auto guest = listener.accept(std::min(deadline, after(between_questions_s)));
+      if (auto going = go_on(); !going) return going;
+      if (!guest && network::Clock::now() >= deadline) break;
+      if (!guest) continue;
       if (auto met = meet(*std::move(guest)); !met) return met;
     }
     if (guests_.size() == group_.size) return {};
@@ -333,7 +347,7 @@ class Lead {
                 "directory '{}' (--rendezvous){}",
                 guests_.size(), group_.size, about_seconds(options_.timeout_s), fmt::join(missing, ", "),
                 printable(group_.directory),
-                is_alone ? "; other nodes cannot reach rank 0's, which has no IPv4 address except its loopback" : "");
+                is_alone ? "; other nodes cannot reach rank 0's, which has no address except its loopback" : "");
   }
 
   /// Passes over what is no process of the group.
@@ -378,7 +392,7 @@ class Lead {
       Guest& to = guests_.at(ranks[(at + 1) % ranks.size()]);
       tell(fmt::format("network: pair {} of {}, {} to {}", n + 1, pairs, name_of(from), name_of(to)));
       auto samples = measure_pair(from, to);
-      if (!samples) return pass_on(samples.error());
+      if (!samples) return pass_on(cause_of(samples.error(), to));
       startup_s.push_back(estimate_of(samples->startup_s));
       s_per_byte.push_back(estimate_of(samples->s_per_byte));
       probe.pairs.push_back({name_of(from), name_of(to), startup_s.back(), s_per_byte.back()});
@@ -395,10 +409,21 @@ class Lead {
     return is_shared ? fmt::format("{} (rank {})", guest.host, guest.rank) : guest.host;
   }
 
+  /// A process that measures says that its peer is lost. If that has ended, it is the one to name.
+  Error cause_of(const Error& error, const Guest& peer) const {
+    for (const Deadline heard = after(until_heard_s); go_on() && network::Clock::now() < heard;) {
+      if (peer.line.has_ended())
+        return {ErrorKind::system, fmt::format("rank {} on {} has ended", peer.rank, printable(peer.host))};
+      std::this_thread::sleep_for(between_tries);
+    }
+    return error;
+  }
+
   /// The next line of a guest that is no sign of life.
   Result<std::string> answer_of(Guest& guest) const {
     for (;;) {
       auto line = guest.line.read_line(after(options_.timeout_s));
+      if (auto going = go_on(); !going) return pass_on(going.error());
       if (!line)
         return fail(ErrorKind::system, "rank {} on {} is lost: {}", guest.rank, printable(guest.host),
                     line.error().message);
@@ -451,7 +476,8 @@ Result<std::optional<NetworkProbe>> probe_network(const NetworkGroup& group, con
                                                   const std::function<void(std::string_view)>& progress) {
   if (group.size < 2 || group.rank >= group.size)
     return fail(ErrorKind::usage, "rank {} of {}: expected at least two processes", group.rank, group.size);
-  if (group.rank != 0) return Member(group, options).run(nullptr, "").map([] { return std::optional<NetworkProbe>(); });
+  if (group.rank != 0)
+    return Member(group, options).run(nullptr, "", {}).map([] { return std::optional<NetworkProbe>(); });
   return Lead(group, options, progress).run().map([](NetworkProbe&& probe) { return std::optional(std::move(probe)); });
 }
 

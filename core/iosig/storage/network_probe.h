@@ -31,6 +31,8 @@ struct NetworkProbeOptions {
   std::uint32_t max_pairs = 8;
   double timeout_s = 60;   ///< for all processes to come, and for any answer
   double measured_s = 10;  ///< of each pair, each of the two measurements ends after this time
+  /// Asked by rank 0 every fraction of a second: whether to stop, and leave nothing behind.
+  std::function<bool()> is_interrupted = {};
 };
 
 struct MeasuredPair {
@@ -50,8 +52,8 @@ struct NetworkProbe {
 /// Start-up: the time of one byte and its answer. Transfer: 256 KB blocks, one after the other, until the last one is
 /// acknowledged, less a start-up, but at least half of that time. 20 passes of each, at least min_passes. With n nodes,
 /// each sends to the next one. Fails with `system` if the directory does not exist, if a process does not come in time,
-/// naming the missing ranks, or ends before the others; and with `usage` if processes disagree on the size of the
-/// group. No failure of a peer keeps a process waiting for longer than the timeouts allow.
+/// naming the missing ranks, ends before the others, naming it, or if it is interrupted; and with `usage` if processes
+/// disagree on the size of the group. No failure of a peer keeps a process waiting for longer than the timeouts allow.
 [[nodiscard]] Result<std::optional<NetworkProbe>> probe_network(
     const NetworkGroup& group, const NetworkProbeOptions& options,
     const std::function<void(std::string_view)>& progress = {});
