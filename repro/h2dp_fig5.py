@@ -17,10 +17,8 @@ def run(setting: Setting) -> Result:
     cases = [(size, lambda world: world, placements.hot_regions(setting, size)) for size in SIZES]
     data = placements.rates(setting, "request_bytes", cases)
     facts = placements.up_to_facts(WHERE, data, "request_bytes", PUBLISHED)
-    facts += [
-        placements.best_fact(WHERE, data, "request_bytes", world, "printed", placements.WHY_PHYSICAL)
-        for world in placements.WORLDS
-    ]
+    whys = {"physical": placements.WHY_START_UPS.format("DEF"), "colliding": placements.WHY_LARGE}
+    facts += [placements.best_fact(WHERE, data, "request_bytes", world, "printed", why) for world, why in whys.items()]
     facts += [ours_fact(data, world) for world in placements.WORLDS]
     panels = placements.panels(data, "request_bytes", "request size")
     return Result(data, facts, panels, placements.setup_text(setting, "; 32 processes, drift 0.3"))

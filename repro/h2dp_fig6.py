@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from iosig import contest
@@ -41,6 +42,11 @@ def means(data: pd.DataFrame, world: str) -> pd.DataFrame:
 CHANGED: tuple[contest.PolicyName, ...] = ("padp", "psa", "printed")
 
 
+def times(ratio: float) -> str:
+    """Of HServers to SServers; in a short run, none of the requests may go to an SServer."""
+    return f"{ratio:.3g} times" if np.isfinite(ratio) else "SServers idle"
+
+
 def facts_of(data: pd.DataFrame, world: str) -> list[Fact]:
     mean = means(data, world)
     ratio = mean["HServers"] / mean["SServers"]
@@ -49,7 +55,7 @@ def facts_of(data: pd.DataFrame, world: str) -> list[Fact]:
             WHERE,
             f"{world}: HServers work longer than SServers under DEF",
             "severely skewed",
-            f"{ratio['def']:.3g} times",
+            times(ratio["def"]),
             "",
             judge(ratio["def"] > SKEWED),
             f"more than {SKEWED:g} times holds",
@@ -62,10 +68,10 @@ def facts_of(data: pd.DataFrame, world: str) -> list[Fact]:
                 WHERE,
                 f"{world}: under {NAMES[policy]} the load is more even",
                 "more even",
-                f"{ratio[policy]:.3g} times",
+                times(ratio[policy]),
                 "",
                 judge(bool(ratio[policy] < ratio["def"])),
-                f"less than DEF's {ratio['def']:.3g} times holds{reason}",
+                f"less than DEF's {times(ratio['def'])} holds{reason}",
             )
         )
     least = mean["SServers"]

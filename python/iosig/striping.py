@@ -49,8 +49,8 @@ A simulation sends the requests of the first window over servers, links and disk
 True
 
 `iosig plan` also tries such placements, and others, in a simulation, and takes the best
-(docs/cli/plan.md#layouts-are-tried). `select` and `migrate` do not: their cost model knows where requests begin, but not
-which are there at the same time. A simulation of what they answer tells how much that matters.
+(docs/cli/plan.md#layouts-are-tried). `select` and `migrate` do not: their cost model knows where requests begin, but
+not which are there at the same time. A simulation of what they answer tells how much that matters.
 
 All functions are pure. Bad arguments raise ValueError, those of another type TypeError. Sizes are bytes, times seconds,
 bandwidths bytes per second.

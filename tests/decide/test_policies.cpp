@@ -51,8 +51,8 @@ TEST_CASE("policies: Algorithm 1 uses SServers alone once HServers without a byt
   const std::vector<Region> one = cooling_regions(1, 512 * KiB);
   const Servers servers = physical_for(6);
   // Any h > 0 costs p = 32 start-ups of 8 ms; <0, 128 KB> costs 32 times 0.1 + 0.52 ms, and the links 32 times 1.1 ms.
-  CHECK(paper_stripes(one, servers, {.charges_idle = false})->front().stripes == Stripes{0, 128 * KiB});
-  CHECK(paper_stripes(one, servers)->front().stripes[0] > 0);
+  CHECK(paper_stripes(one, servers)->front().stripes == Stripes{0, 128 * KiB});
+  CHECK(paper_stripes(one, servers, {.charges_idle = true})->front().stripes[0] > 0);
 }
 
 TEST_CASE("policies: DEF has a quarter of each hybrid region on SServers, so two thirds of the regions are hybrid") {

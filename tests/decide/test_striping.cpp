@@ -29,6 +29,7 @@ Region region_of(std::vector<RequestGroup> groups) {
 StripeChoice paper(const Servers& servers, std::uint64_t r, bool is_literal = false) {
   PaperStripeOptions options;
   options.is_literal = is_literal;
+  options.charges_idle = true;  // as printed
   const std::vector<Region> regions{region_of({{.length = r}})};
   return paper_stripes(regions, servers, options)->at(0);
 }
@@ -111,6 +112,14 @@ TEST_CASE("paper stripes: with the constraint, the least cost of Table 2 over al
       CHECK_FALSE(choice.is_fallback);
     }
   }
+}
+
+TEST_CASE("paper stripes: idle HServers cost no start-up, unless Table 2 is taken literally") {
+  const Servers servers = physical(12, 4, 32);
+  const std::vector<Region> regions{region_of({{.length = 512 * KiB}})};
+  // SServers alone take 32 (0.1 ms + 128 KB at 250 MB/s) = 20 ms and the links' 36 ms; each HServer would take 8 ms.
+  CHECK(paper_stripes(regions, servers)->at(0).stripes == Stripes{0, 128 * KiB});
+  CHECK(paper(servers, 512 * KiB).stripes[0] > 0);
 }
 
 TEST_CASE("paper stripes: no pair covers small requests; the limit depends on the servers") {

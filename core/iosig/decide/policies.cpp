@@ -117,7 +117,7 @@ Result<std::vector<StripeChoice>> searched_stripes(const std::vector<Region>& re
     place.push_back(is_own ? different.size() : at->second);
     if (is_own) different.push_back(region);
   }
-  auto searched = paper_stripes(different, servers, {.charges_idle = false});
+  auto searched = paper_stripes(different, servers);
   if (!searched) return searched;
   std::vector<StripeChoice> choices;
   for (std::size_t n = 0; n < regions.size(); ++n) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <span>
 
@@ -9,7 +10,7 @@ namespace iosig {
 namespace {
 
 constexpr std::size_t max_exact_places = 128, max_exact_groups = 512, max_parts = 16;
-constexpr double few_requests = 512;           ///< of which chance gives some places many more than others
+constexpr double chancy_requests = 512;        ///< of which chance gives some places many more than others
 constexpr std::size_t max_offsets = 1U << 16;  ///< kept one by one
 constexpr std::size_t max_longer = 256;        ///< groups kept apart
 constexpr std::uint64_t max_expanded = 4096;   ///< requests of longer groups that count one by one
@@ -104,7 +105,7 @@ class Parts {
     return requests > 0 ? requests * std::log(requests / cells) : 0;
   }
   [[nodiscard]] double cells(std::uint64_t from, std::uint64_t to) const {
-    return static_cast<double>((to - from) / grid_);
+    return static_cast<double>(to - from) / static_cast<double>(grid_);
   }
 
   /// The likelihood of two parts: the gap between them belongs to one of them.
@@ -120,7 +121,7 @@ class Parts {
   [[nodiscard]] Part with_cut(std::size_t begin, std::size_t end) const {
     Part part{begin, end};
     if (end - begin < 2) return part;
-    double best = -INFINITY;
+    double best = -std::numeric_limits<double>::infinity();
     const auto try_cuts = [&](std::size_t from, std::size_t to, std::size_t step) {
       for (std::size_t cut = from; cut < to; cut += step) {
         const double found = divided(begin, cut, end);
@@ -170,7 +171,7 @@ void append(std::span<const PlaceCount> places, std::size_t share, const Request
     return;
   }
   const Parts parts(places, std::clamp<std::size_t>(2 * max_parts / share, 2, max_parts));
-  const bool is_uneven = parts.count() > 1 || parts.requests() < few_requests;
+  const bool is_uneven = parts.count() > 1 || parts.requests() < chancy_requests;
   if (places.size() <= std::min(max_exact_places, max_exact_groups / share) && is_uneven) return one_by_one();
   for (std::size_t n = 0; n < parts.count(); ++n) {
     const std::span<const PlaceCount> part = parts.part(n);

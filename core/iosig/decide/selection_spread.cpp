@@ -43,7 +43,9 @@ class Balance {
       for (const LayoutOption& option : regions[alike.front()].options)
         demand_.back().push_back(demands(option.load, at_a_time));
     }
-    resources_ = demands({.classes = std::vector<ClassLoad>(servers.classes.size())}, at_a_time).size();
+    Load none;
+    none.classes.resize(servers.classes.size());
+    resources_ = demands(none, at_a_time).size();
   }
 
   [[nodiscard]] RegionSelection run() {

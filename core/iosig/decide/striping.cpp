@@ -25,7 +25,7 @@ constexpr std::size_t max_costed_requests = 1U << 18U;  ///< at their places, on
 constexpr double max_stripe = 1e18;
 constexpr double latency_weight = 1e-3;  ///< breaks ties
 constexpr double tie = 1e-9;             ///< of equal scores
-constexpr double like = 0.02;            ///< what less of the servers' time is not worth another layout
+constexpr double alike = 0.02;           ///< what less of the servers' time is not worth another layout
 
 bool allows(const std::vector<bool>& may_use, std::size_t number) { return may_use.empty() || may_use[number]; }
 
@@ -59,8 +59,8 @@ class StripeSearch {
                              +[](const Scores& of) { return std::sqrt(of.alone) * std::sqrt(of.shared); }}) {
       const Costed* const found = best_by(score);
       const auto is_like = [&](const Costed* other) {
-        return std::abs(found->second.alone - other->second.alone) <= like * other->second.alone &&
-               std::abs(found->second.shared - other->second.shared) <= like * other->second.shared;
+        return std::abs(found->second.alone - other->second.alone) <= alike * other->second.alone &&
+               std::abs(found->second.shared - other->second.shared) <= alike * other->second.shared;
       };
       if (found != nullptr && std::ranges::none_of(best, is_like)) best.push_back(found);
     }

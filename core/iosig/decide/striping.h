@@ -24,13 +24,14 @@ struct StripeChoice {
 struct PaperStripeOptions {
   std::uint64_t step_bytes = 4096;
   bool is_literal = false;  ///< as printed, without m h + n s = r: answers <0, step> for any request
-  /// h = 0 pays the HServers' start-up, as Table 2 prints it. False: servers without a byte of a request cost nothing.
-  bool charges_idle = true;
+  /// h = 0 pays the HServers' start-up, as Table 2 prints it: SServers alone are then never the best. False: servers
+  /// without a byte of a request cost nothing.
+  bool charges_idle = false;
   unsigned threads = 0;  ///< 0: as many as processors
 };
 
-/// Algorithm 1 for each region: h from 0 to r / (m + n), s from h + step to r / n in steps, the least sum of Table 2
-/// over all requests; ties go to the least h, then the least s.
+/// Algorithm 1 for each region, without the start-up of idle servers (charges_idle): h from 0 to r / (m + n), s from h
+/// + step to r / n in steps, the least sum of Table 2 over all requests; ties go to the least h, then the least s.
 ///
 /// The model's constraint m h + n s = r is imposed as m h + n s >= r, since the grid rarely has equality. r, which the
 /// paper leaves undefined for mixed sizes, is the largest. Where no pair covers r: <0, r / n rounded up to the grid>. A

@@ -36,12 +36,15 @@ WITHIN = 0.5  # a gain from half to one and a half times the published one is it
 SOURCES = (Source.VIRTUAL,)
 Change = Callable[[contest.World], contest.World]  # of a world for one case
 
-WHY_PHYSICAL = (
-    "a request of H2DP to a cold region starts up every HServer, 8 ms each; a small request of DEF starts up one server"
+WHY_START_UPS = (
+    "a request of H2DP to a cold region starts up every HServer, 8 ms each; a small request of {} starts up fewer"
 )
-WHY_COLLIDING = (
-    "the gain grows with the share of start-ups in a request's time, and the paper prints no times of its disks"
+WHY_DISKS = "the gain grows with the share of start-ups in a request's time, and the paper prints no times of its disks"
+WHY_HOT = (
+    "PADP's stripes are those of H2DP: the gain is what hot regions have more than others, and the paper prints "
+    "neither how hot they are nor the times of its disks"
 )
+WHY_LARGE = "a request of 4 MB takes its time for transfers, not start-ups, and DEF's use all 16 servers"
 WHY_PSA = (
     "every request of PSA starts up every HServer, as those of H2DP to cold regions do; "
     "those to hot regions, more than half, start up none"
@@ -107,15 +110,17 @@ def gains(data: pd.DataFrame, axis: str, world: str, operation: str, over: str) 
 def gain_fact(where: str, claim: str, published: float, found: float, why: str) -> Fact:
     """A published gain in percent. Holds when the one found is within WITHIN of it."""
     holds = abs(found - published) <= WITHIN * published
-    judged = f"within {WITHIN:.0%} of it holds" + ("" if holds else f"; {why}")
+    judged = f"{(1 - WITHIN) * published:.0f} to {(1 + WITHIN) * published:.0f} % holds" + ("" if holds else f"; {why}")
     return Fact(where, claim, published, found, "%", judge(holds), judged)
 
 
 def why(world: str, rival: str, is_above: bool) -> str:
     """Why a gain of H2DP's is above the published one, or below it."""
+    if rival == "padp":
+        return WHY_HOT
     if rival == "psa" and is_above:
         return WHY_PSA
-    return WHY_PHYSICAL if world == "physical" else WHY_COLLIDING
+    return WHY_START_UPS.format(rival.upper()) if world == "physical" and not is_above else WHY_DISKS
 
 
 def up_to_facts(where: str, data: pd.DataFrame, axis: str, published: dict[str, tuple[float, float]]) -> list[Fact]:
@@ -171,7 +176,7 @@ def uniform_facts(
         found = gains(data, axis, "physical", operation, rival)
         for value, gain in zip(values, numbers, strict=True):
             claim = f"H2DP over {rival.upper()}, {operation}s, {axis.replace('_bytes', '')} {value}"
-            reason = WHY_UNIFORM if rival == "padp" else WHY_PHYSICAL
+            reason = WHY_UNIFORM if rival == "padp" else why("physical", rival, found[value] > gain)
             facts.append(gain_fact(where, claim, gain, found[value], reason))
     return facts
 
