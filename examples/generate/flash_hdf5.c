@@ -38,10 +38,10 @@ static void write_attribute(const char* name, hid_t in_file, hid_t in_memory, co
   check(H5Sclose(space));
 }
 
-/* Writes this rank's blocks from the elements of `array` that `in_memory` selects; `shape` is that of the data set,
-   whose first axis is that of the blocks. */
-static void put(const char* name, hid_t in_file, hid_t type, int axes, const hsize_t* shape, hid_t in_memory,
-                const void* array) {
+/* Moves this rank's blocks to or from the elements of `array` that `in_memory` selects; `shape` is that of the data
+   set, whose first axis is that of the blocks. */
+static void move(const char* name, hid_t in_file, hid_t type, int axes, const hsize_t* shape, hid_t in_memory,
+                 void* array) {
   hsize_t start[4] = {(hsize_t)first_block, 0, 0, 0}, count[4] = {(hsize_t)blocks, 0, 0, 0};
   for (int i = 1; i < axes; i++) count[i] = shape[i];
   const hid_t space = check(H5Screate_simple(axes, shape, NULL));
@@ -50,9 +50,13 @@ static void put(const char* name, hid_t in_file, hid_t type, int axes, const hsi
   check(H5Pset_fill_time(properties, H5D_FILL_TIME_NEVER));
   check(H5Pset_alloc_time(properties, H5D_ALLOC_TIME_EARLY));
   if (!is_naive) check(H5Pset_dxpl_mpio(transfer, H5FD_MPIO_COLLECTIVE));
-  const hid_t dataset = check(H5Dcreate2(file, name, in_file, space, H5P_DEFAULT, properties, H5P_DEFAULT));
+  const hid_t dataset = check(reads ? H5Dopen2(file, name, H5P_DEFAULT)
+                                    : H5Dcreate2(file, name, in_file, space, H5P_DEFAULT, properties, H5P_DEFAULT));
   check(H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL));
-  check(H5Dwrite(dataset, type, in_memory, space, transfer, array));
+  if (reads)
+    check(H5Dread(dataset, type, in_memory, space, transfer, array));
+  else
+    check(H5Dwrite(dataset, type, in_memory, space, transfer, array));
   check(H5Dclose(dataset));
   check(H5Pclose(transfer));
   check(H5Pclose(properties));
@@ -60,21 +64,39 @@ static void put(const char* name, hid_t in_file, hid_t type, int axes, const hsi
 }
 
 /* An array of the mesh, of which memory has `blocks` elements of the first axis. */
-static void put_rows(const char* name, hid_t in_file, hid_t type, int axes, hsize_t second, const void* array) {
+static void move_rows(const char* name, hid_t in_file, hid_t type, int axes, hsize_t second, void* array) {
   const hsize_t shape[3] = {(hsize_t)all_blocks, second, 2}, local[3] = {(hsize_t)blocks, second, 2};
   const hid_t in_memory = check(H5Screate_simple(axes, local, NULL));
-  put(name, in_file, type, axes, shape, in_memory, array);
+  move(name, in_file, type, axes, shape, in_memory, array);
+  check(H5Sclose(in_memory));
+}
+
+static const char* const names[NVAR] = {"dens", "velx", "vely", "velz", "pres", "ener", "temp", "gamc",
+                                        "game", "enuc", "gpot", "f1",   "f2",   "f3",   "f4",   "f5",
+                                        "f6",   "f7",   "f8",   "f9",   "f10",  "f11",  "f12",  "f13"};
+
+static void move_checkpoint(void) {
+  const hsize_t n = (hsize_t)edge, whole = n + 2 * GUARD, shape[4] = {(hsize_t)all_blocks, n, n, n};
+  move_rows("lrefine", H5T_STD_I32LE, H5T_NATIVE_INT, 1, 1, lrefine);
+  move_rows("nodetype", H5T_STD_I32LE, H5T_NATIVE_INT, 1, 1, nodetype);
+  move_rows("gid", H5T_STD_I32LE, H5T_NATIVE_INT, 2, NEIGHBOURS, gid);
+  move_rows("coord", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 2, 3, coord);
+  move_rows("size", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 2, 3, size);
+  move_rows("bnd_box", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 3, 3, bnd_box);
+  const hsize_t sizes[5] = {ROOM, whole, whole, whole, NVAR}, count[5] = {(hsize_t)blocks, n, n, n, 1};
+  const hid_t in_memory = check(H5Screate_simple(5, sizes, NULL));
+  for (int v = 0; v < NVAR; v++) {
+    const hsize_t start[5] = {0, GUARD, GUARD, GUARD, (hsize_t)v};
+    check(H5Sselect_hyperslab(in_memory, H5S_SELECT_SET, start, NULL, count, NULL));
+    move(names[v], H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 4, shape, in_memory, unk);
+  }
   check(H5Sclose(in_memory));
 }
 
 static void write_checkpoint(const char* path) {
-  static const char* const names[NVAR] = {"dens", "velx", "vely", "velz", "pres", "ener", "temp", "gamc",
-                                          "game", "enuc", "gpot", "f1",   "f2",   "f3",   "f4",   "f5",
-                                          "f6",   "f7",   "f8",   "f9",   "f10",  "f11",  "f12",  "f13"};
   const char title[] = "FLASH-like checkpoint";
   const int step = 42;
   const double now = 0.5;
-  const hsize_t n = (hsize_t)edge, whole = n + 2 * GUARD, shape[4] = {(hsize_t)all_blocks, n, n, n};
   create(path, "checkpoint");
   const hid_t text = check(H5Tcopy(H5T_C_S1));
   check(H5Tset_size(text, strlen(title)));
@@ -82,31 +104,17 @@ static void write_checkpoint(const char* path) {
   check(H5Tclose(text));
   write_attribute("step", H5T_STD_I32LE, H5T_NATIVE_INT, &step);
   write_attribute("time", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &now);
-  put_rows("lrefine", H5T_STD_I32LE, H5T_NATIVE_INT, 1, 1, lrefine);
-  put_rows("nodetype", H5T_STD_I32LE, H5T_NATIVE_INT, 1, 1, nodetype);
-  put_rows("gid", H5T_STD_I32LE, H5T_NATIVE_INT, 2, NEIGHBOURS, gid);
-  put_rows("coord", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 2, 3, coord);
-  put_rows("size", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 2, 3, size);
-  put_rows("bnd_box", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 3, 3, bnd_box);
-  const hsize_t sizes[5] = {ROOM, whole, whole, whole, NVAR}, count[5] = {(hsize_t)blocks, n, n, n, 1};
-  const hid_t in_memory = check(H5Screate_simple(5, sizes, NULL));
-  for (int v = 0; v < NVAR; v++) {
-    const hsize_t start[5] = {0, GUARD, GUARD, GUARD, (hsize_t)v};
-    check(H5Sselect_hyperslab(in_memory, H5S_SELECT_SET, start, NULL, count, NULL));
-    put(names[v], H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 4, shape, in_memory, unk);
-  }
-  check(H5Sclose(in_memory));
+  move_checkpoint();
   check(H5Fclose(file));
 }
 
 /* Collective transfers convert nothing: `floats` has the four variables, each with `room` elements. */
-static void write_plot(const char* path, const char* ending, int points, const float* floats, size_t room) {
-  static const char* const names[PLOTTED] = {"dens", "pres", "ener", "temp"};
+static void write_plot(const char* path, const char* ending, int points, float* floats, size_t room) {
   const hsize_t n = (hsize_t)points, shape[4] = {(hsize_t)all_blocks, n, n, n}, local[4] = {(hsize_t)blocks, n, n, n};
   create(path, ending);
   const hid_t in_memory = check(H5Screate_simple(4, local, NULL));
   for (int v = 0; v < PLOTTED; v++)
-    put(names[v], H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 4, shape, in_memory, floats + v * room);
+    move(names[plotted[v]], H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 4, shape, in_memory, floats + v * room);
   check(H5Sclose(in_memory));
   check(H5Fclose(file));
 }
@@ -125,4 +133,13 @@ static void write_files(const char* path) {
   write_plot(path, "centers", edge, buffer, cells);
   write_plot(path, "corners", edge + 1, corners, points);
   free(buffer);
+}
+
+static void read_files(const char* path) {
+  const hid_t access = check(H5Pcreate(H5P_FILE_ACCESS));
+  check(H5Pset_fapl_mpio(access, MPI_COMM_WORLD, MPI_INFO_NULL));
+  file = check(H5Fopen(name_of(path, "checkpoint"), H5F_ACC_RDONLY, access));
+  check(H5Pclose(access));
+  move_checkpoint();
+  check(H5Fclose(file));
 }

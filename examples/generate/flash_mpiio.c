@@ -26,32 +26,38 @@ static void create(const char* path, const char* ending) {
   at = 0;
 }
 
-/* Writes an array of which each block has `bytes` in the file, in the order of the blocks. */
-static void put(const void* array, int elements, MPI_Datatype type, MPI_Offset bytes) {
+/* Moves an array of which each block has `bytes` in the file, in the order of the blocks. */
+static void move(void* array, int elements, MPI_Datatype type, MPI_Offset bytes) {
   const MPI_Offset begin = at + first_block * bytes;
   if (is_naive)
     check(MPI_File_write_at(file, begin, array, elements, type, MPI_STATUS_IGNORE));
+  else if (reads)
+    check(MPI_File_read_at_all(file, begin, array, elements, type, MPI_STATUS_IGNORE));
   else
     check(MPI_File_write_at_all(file, begin, array, elements, type, MPI_STATUS_IGNORE));
   at += all_blocks * bytes;
 }
 
-static void write_checkpoint(const char* path) {
+static void move_checkpoint(void) {
   const int whole = edge + 2 * GUARD;
   const int sizes[5] = {ROOM, whole, whole, whole, NVAR}, local[5] = {blocks, edge, edge, edge, 1};
   const int starts[5] = {0, GUARD, GUARD, GUARD, 0};
   MPI_Datatype inner;
-  create(path, "checkpoint");
-  put(lrefine, blocks, MPI_INT, 4);
-  put(nodetype, blocks, MPI_INT, 4);
-  put(gid, blocks * NEIGHBOURS, MPI_INT, 4 * NEIGHBOURS);
-  put(coord, blocks * 3, MPI_DOUBLE, 8 * 3);
-  put(size, blocks * 3, MPI_DOUBLE, 8 * 3);
-  put(bnd_box, blocks * 6, MPI_DOUBLE, 8 * 6);
+  move(lrefine, blocks, MPI_INT, 4);
+  move(nodetype, blocks, MPI_INT, 4);
+  move(gid, blocks * NEIGHBOURS, MPI_INT, 4 * NEIGHBOURS);
+  move(coord, blocks * 3, MPI_DOUBLE, 8 * 3);
+  move(size, blocks * 3, MPI_DOUBLE, 8 * 3);
+  move(bnd_box, blocks * 6, MPI_DOUBLE, 8 * 6);
   MPI_Type_create_subarray(5, sizes, local, starts, MPI_ORDER_C, MPI_DOUBLE, &inner);
   MPI_Type_commit(&inner);
-  for (int v = 0; v < NVAR; v++) put(unk + v, 1, inner, (MPI_Offset)8 * edge * edge * edge);
+  for (int v = 0; v < NVAR; v++) move(unk + v, 1, inner, (MPI_Offset)8 * edge * edge * edge);
   MPI_Type_free(&inner);
+}
+
+static void write_checkpoint(const char* path) {
+  create(path, "checkpoint");
+  move_checkpoint();
   check(MPI_File_close(&file));
 }
 
@@ -67,7 +73,7 @@ static void write_centers(const char* path) {
       for (int k = 0; k < edge; k++)
         for (int j = 0; j < edge; j++)
           for (int i = 0; i < edge; i++) *next++ = (float)*cell(b, k, j, i, plotted[v]);
-    put(buffer, elements, MPI_FLOAT, (MPI_Offset)4 * edge * edge * edge);
+    move(buffer, elements, MPI_FLOAT, (MPI_Offset)4 * edge * edge * edge);
   }
   check(MPI_File_close(&file));
   free(buffer);
@@ -77,7 +83,7 @@ static void write_corners(const char* path) {
   const int points = (edge + 1) * (edge + 1) * (edge + 1);
   create(path, "corners");
   for (int v = 0; v < PLOTTED; v++)
-    put(corners + (size_t)v * ROOM * points, blocks * points, MPI_FLOAT, (MPI_Offset)4 * points);
+    move(corners + (size_t)v * ROOM * points, blocks * points, MPI_FLOAT, (MPI_Offset)4 * points);
   check(MPI_File_close(&file));
 }
 
@@ -85,4 +91,10 @@ static void write_files(const char* path) {
   write_checkpoint(path);
   write_centers(path);
   write_corners(path);
+}
+
+static void read_files(const char* path) {
+  check(MPI_File_open(MPI_COMM_WORLD, name_of(path, "checkpoint"), MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
+  move_checkpoint();
+  check(MPI_File_close(&file));
 }

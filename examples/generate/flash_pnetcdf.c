@@ -27,26 +27,28 @@ static void define(const char* name, nc_type type, int axes, const int* dims) {
   check(ncmpi_def_var(nc, name, type, axes, dims, &variables[count++]));
 }
 
-/* Writes an array, or posts it. */
-static void put(int number, const MPI_Offset* start, const MPI_Offset* elements, const void* array, MPI_Datatype type) {
+/* Posts an array that is written, or reads it. */
+static void move(int number, const MPI_Offset* start, const MPI_Offset* elements, void* array, MPI_Datatype type) {
   if (is_naive)
     check(ncmpi_put_vara_all(nc, variables[number], start, elements, array, 1, type));
+  else if (reads)
+    check(ncmpi_get_vara_all(nc, variables[number], start, elements, array, 1, type));
   else
     check(ncmpi_iput_vara(nc, variables[number], start, elements, array, 1, type, &requests[number]));
 }
 
-static void put_rows(int number, const void* array, MPI_Datatype element, int columns) {
+static void move_rows(int number, void* array, MPI_Datatype element, int columns) {
   const MPI_Offset start[3] = {first_block, 0, 0}, elements[3] = {blocks, columns == 6 ? 3 : columns, 2};
   MPI_Datatype rows;
   MPI_Type_contiguous(blocks * columns, element, &rows);
   MPI_Type_commit(&rows);
-  put(number, start, elements, array, rows);
+  move(number, start, elements, array, rows);
   MPI_Type_free(&rows);
 }
 
-static void put_cells(int number, const void* array, int points, MPI_Datatype in_memory) {
+static void move_cells(int number, void* array, int points, MPI_Datatype in_memory) {
   const MPI_Offset start[4] = {first_block, 0, 0, 0}, elements[4] = {blocks, points, points, points};
-  put(number, start, elements, array, in_memory);
+  move(number, start, elements, array, in_memory);
 }
 
 static void finish(void) {
@@ -66,10 +68,24 @@ static MPI_Datatype new_inner_cells(void) {
   return type;
 }
 
+static const char* const names[NVAR] = {"dens", "velx", "vely", "velz", "pres", "ener", "temp", "gamc",
+                                        "game", "enuc", "gpot", "f1",   "f2",   "f3",   "f4",   "f5",
+                                        "f6",   "f7",   "f8",   "f9",   "f10",  "f11",  "f12",  "f13"};
+static const char* const mesh[6] = {"lrefine", "nodetype", "gid", "coord", "size", "bnd_box"};
+
+static void move_checkpoint(void) {
+  move_rows(0, lrefine, MPI_INT, 1);
+  move_rows(1, nodetype, MPI_INT, 1);
+  move_rows(2, gid, MPI_INT, NEIGHBOURS);
+  move_rows(3, coord, MPI_DOUBLE, 3);
+  move_rows(4, size, MPI_DOUBLE, 3);
+  move_rows(5, bnd_box, MPI_DOUBLE, 6);
+  MPI_Datatype inner = new_inner_cells();
+  for (int v = 0; v < NVAR; v++) move_cells(6 + v, unk + v, edge, inner);
+  MPI_Type_free(&inner);
+}
+
 static void write_checkpoint(const char* path) {
-  static const char* const names[NVAR] = {"dens", "velx", "vely", "velz", "pres", "ener", "temp", "gamc",
-                                          "game", "enuc", "gpot", "f1",   "f2",   "f3",   "f4",   "f5",
-                                          "f6",   "f7",   "f8",   "f9",   "f10",  "f11",  "f12",  "f13"};
   const char title[] = "FLASH-like checkpoint";
   const int step = 42;
   const double now = 0.5;
@@ -86,45 +102,36 @@ static void write_checkpoint(const char* path) {
   check(ncmpi_put_att_int(nc, NC_GLOBAL, "step", NC_INT, 1, &step));
   check(ncmpi_put_att_double(nc, NC_GLOBAL, "time", NC_DOUBLE, 1, &now));
   const int neighbours[2] = {blk, neighbour}, box[3] = {blk, d, side}, cells[4] = {blk, z, y, x};
-  define("lrefine", NC_INT, 1, box);
-  define("nodetype", NC_INT, 1, box);
-  define("gid", NC_INT, 2, neighbours);
-  define("coord", NC_DOUBLE, 2, box);
-  define("size", NC_DOUBLE, 2, box);
-  define("bnd_box", NC_DOUBLE, 3, box);
+  define(mesh[0], NC_INT, 1, box);
+  define(mesh[1], NC_INT, 1, box);
+  define(mesh[2], NC_INT, 2, neighbours);
+  define(mesh[3], NC_DOUBLE, 2, box);
+  define(mesh[4], NC_DOUBLE, 2, box);
+  define(mesh[5], NC_DOUBLE, 3, box);
   for (int v = 0; v < NVAR; v++) define(names[v], NC_DOUBLE, 4, cells);
   check(ncmpi_enddef(nc));
-  put_rows(0, lrefine, MPI_INT, 1);
-  put_rows(1, nodetype, MPI_INT, 1);
-  put_rows(2, gid, MPI_INT, NEIGHBOURS);
-  put_rows(3, coord, MPI_DOUBLE, 3);
-  put_rows(4, size, MPI_DOUBLE, 3);
-  put_rows(5, bnd_box, MPI_DOUBLE, 6);
-  MPI_Datatype inner = new_inner_cells();
-  for (int v = 0; v < NVAR; v++) put_cells(6 + v, unk + v, edge, inner);
-  MPI_Type_free(&inner);
+  move_checkpoint();
   finish();
 }
 
 static void write_plot(const char* path, const char* ending, int points) {
-  static const char* const names[PLOTTED] = {"dens", "pres", "ener", "temp"};
   int cells[4];
   create(path, ending);
   check(ncmpi_def_dim(nc, "blk", all_blocks, &cells[0]));
   check(ncmpi_def_dim(nc, "z", points, &cells[1]));
   check(ncmpi_def_dim(nc, "y", points, &cells[2]));
   check(ncmpi_def_dim(nc, "x", points, &cells[3]));
-  for (int v = 0; v < PLOTTED; v++) define(names[v], NC_FLOAT, 4, cells);
+  for (int v = 0; v < PLOTTED; v++) define(names[plotted[v]], NC_FLOAT, 4, cells);
   check(ncmpi_enddef(nc));
   MPI_Datatype in_memory;
   const size_t all = (size_t)points * points * points;
   if (points == edge) {
     in_memory = new_inner_cells();
-    for (int v = 0; v < PLOTTED; v++) put_cells(v, unk + plotted[v], points, in_memory);
+    for (int v = 0; v < PLOTTED; v++) move_cells(v, unk + plotted[v], points, in_memory);
   } else {
     MPI_Type_contiguous((int)(blocks * all), MPI_FLOAT, &in_memory);
     MPI_Type_commit(&in_memory);
-    for (int v = 0; v < PLOTTED; v++) put_cells(v, corners + v * ROOM * all, points, in_memory);
+    for (int v = 0; v < PLOTTED; v++) move_cells(v, corners + v * ROOM * all, points, in_memory);
   }
   MPI_Type_free(&in_memory);
   finish();
@@ -134,4 +141,11 @@ static void write_files(const char* path) {
   write_checkpoint(path);
   write_plot(path, "centers", edge);
   write_plot(path, "corners", edge + 1);
+}
+
+static void read_files(const char* path) {
+  check(ncmpi_open(MPI_COMM_WORLD, name_of(path, "checkpoint"), NC_NOWRITE, MPI_INFO_NULL, &nc));
+  for (int i = 0; i < MAX_VARIABLES; i++) check(ncmpi_inq_varid(nc, i < 6 ? mesh[i] : names[i - 6], &variables[i]));
+  move_checkpoint();
+  check(ncmpi_close(nc));
 }

@@ -16,7 +16,7 @@ static void check(int code) {
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-static MPI_Offset write_array(MPI_File file, MPI_Offset at, const double* array, int components) {
+static MPI_Offset move_array(MPI_File file, MPI_Offset at, double* array, int components) {
   int sizes[4], local[4], starts[4], whole[4], inner[4];
   MPI_Datatype in_file, in_memory;
   for (int i = 1; i < 4; i++) {
@@ -35,6 +35,8 @@ static MPI_Offset write_array(MPI_File file, MPI_Offset at, const double* array,
   check(MPI_File_set_view(file, at, MPI_DOUBLE, in_file, "native", MPI_INFO_NULL));
   if (is_naive)
     check(MPI_File_write(file, array, 1, in_memory, MPI_STATUS_IGNORE));
+  else if (reads)
+    check(MPI_File_read_all(file, array, 1, in_memory, MPI_STATUS_IGNORE));
   else
     check(MPI_File_write_all(file, array, 1, in_memory, MPI_STATUS_IGNORE));
   MPI_Type_free(&in_file);
@@ -42,14 +44,24 @@ static MPI_Offset write_array(MPI_File file, MPI_Offset at, const double* array,
   return at + (MPI_Offset)sizeof(double) * sizes[0] * sizes[1] * sizes[2] * sizes[3];
 }
 
+static void move_arrays(MPI_File file) {
+  MPI_Offset at = move_array(file, 0, yspecies, SPECIES);
+  at = move_array(file, at, temp, 1);
+  at = move_array(file, at, pressure, 1);
+  move_array(file, at, u, 3);
+}
+
 static void write_files(const char* path) {
   MPI_File file;
-  MPI_Offset at = 0;
   check(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file));
   check(MPI_File_set_size(file, 0));
-  at = write_array(file, at, yspecies, SPECIES);
-  at = write_array(file, at, temp, 1);
-  at = write_array(file, at, pressure, 1);
-  write_array(file, at, u, 3);
+  move_arrays(file);
+  check(MPI_File_close(&file));
+}
+
+static void read_files(const char* path) {
+  MPI_File file;
+  check(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY, MPI_INFO_NULL, &file));
+  move_arrays(file);
   check(MPI_File_close(&file));
 }

@@ -22,8 +22,8 @@ static int define(int nc, const char* name, int axes, const int* dims, const cha
   return variable;
 }
 
-/* Writes an array, or posts it. */
-static void put(int nc, int variable, const double* array, int components, int* request) {
+/* Posts an array that is written, or reads it. */
+static void move(int nc, int variable, double* array, int components, int* request) {
   const MPI_Offset start[4] = {0, mine[0] * edge, mine[1] * edge, mine[2] * edge},
                    count[4] = {components, edge, edge, edge};
   const int skip = components == 1; /* an array of one component has three axes */
@@ -35,6 +35,8 @@ static void put(int nc, int variable, const double* array, int components, int* 
   MPI_Type_commit(&in_memory);
   if (is_naive)
     check(ncmpi_put_vara_all(nc, variable, start + skip, count + skip, array, 1, in_memory));
+  else if (reads)
+    check(ncmpi_get_vara_all(nc, variable, start + skip, count + skip, array, 1, in_memory));
   else
     check(ncmpi_iput_vara(nc, variable, start + skip, count + skip, array, 1, in_memory, request));
   MPI_Type_free(&in_memory);
@@ -58,11 +60,27 @@ static void write_files(const char* path) {
   variables[2] = define(nc, "pressure", 3, species_axes + 1, "Pa");
   variables[3] = define(nc, "u", 4, velocity_axes, "m/s");
   check(ncmpi_enddef(nc));
-  put(nc, variables[0], yspecies, SPECIES, &requests[0]);
-  put(nc, variables[1], temp, 1, &requests[1]);
-  put(nc, variables[2], pressure, 1, &requests[2]);
-  put(nc, variables[3], u, 3, &requests[3]);
+  move(nc, variables[0], yspecies, SPECIES, &requests[0]);
+  move(nc, variables[1], temp, 1, &requests[1]);
+  move(nc, variables[2], pressure, 1, &requests[2]);
+  move(nc, variables[3], u, 3, &requests[3]);
   if (!is_naive) check(ncmpi_wait_all(nc, 4, requests, statuses));
   for (int i = 0; !is_naive && i < 4; i++) check(statuses[i]);
+  check(ncmpi_close(nc));
+}
+
+static void read_array(int nc, const char* name, double* array, int components) {
+  int variable;
+  check(ncmpi_inq_varid(nc, name, &variable));
+  move(nc, variable, array, components, NULL);
+}
+
+static void read_files(const char* path) {
+  int nc;
+  check(ncmpi_open(MPI_COMM_WORLD, path, NC_NOWRITE, MPI_INFO_NULL, &nc));
+  read_array(nc, "yspecies", yspecies, SPECIES);
+  read_array(nc, "temp", temp, 1);
+  read_array(nc, "pressure", pressure, 1);
+  read_array(nc, "u", u, 3);
   check(ncmpi_close(nc));
 }
