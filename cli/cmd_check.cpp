@@ -148,7 +148,7 @@ void check_file(const CheckArguments& options, const std::string& file, std::spa
     return content ? std::optional(*std::move(content)) : std::nullopt;
   };
   CheckedSource checked = is_free_form(file)
-                              ? check_fortran(file, *text)
+                              ? check_fortran(file, *text, language_of(options, file).definitions)
                               : check_source(file, *std::move(text), language_of(options, file), callees, read_include);
   for (SourceFinding& finding : checked.findings) report.findings.push_back(std::move(finding));
   for (SourceNote& missing : checked.missing) report.missing.push_back(std::move(missing));

@@ -80,8 +80,8 @@ nb::dict template_dict(const std::string& path, bool is_cxx, std::vector<std::st
     return content ? std::optional(*std::move(content)) : std::nullopt;
   };
   const bool is_fortran = is_free_form(path);
-  const CheckedSource checked =
-      is_fortran ? check_fortran(path, text) : check_source(path, text, language, {}, read_include);
+  const CheckedSource checked = is_fortran ? check_fortran(path, text, language.definitions)
+                                           : check_source(path, text, language, {}, read_include);
   nb::list findings, directives;
   for (const SourceFinding& finding : checked.findings) findings.append(finding_dict(finding));
   for (const SourceDirective& site : checked.directives) directives.append(directive_dict(site));

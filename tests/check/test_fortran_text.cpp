@@ -17,6 +17,32 @@ std::string findings_in(std::string_view source) {
 
 }  // namespace
 
+TEST_CASE("fortran: a directive that a condition leaves out is not there") {
+  const auto names = [](const std::vector<std::pair<std::string, std::string>>& definitions) {
+    std::string text;
+    for (const SourceDirective& found : check_fortran("main.F90",
+                                                      "#define LEVEL 2 /* it's a comment */\n"
+                                                      "#ifdef PLOT\n"
+                                                      "  !$sigio output plot &\n"
+                                                      "  !$sigio   status(e)\n"
+                                                      "#else\n"
+                                                      "  !$sigio output none\n"
+                                                      "#endif\n"
+                                                      "  print *, 'it''s'\n"
+                                                      "#if LEVEL > 1 && \\\n"
+                                                      "  !defined(SMALL)\n"
+                                                      "  !$sigio output ckpt\n"
+                                                      "#endif\n",
+                                                      definitions)
+                                            .directives)
+      text += fmt::format("{}:{} ", found.at.line, found.directive.name);
+    return text;
+  };
+  CHECK(names({}) == "6:none 11:ckpt ");
+  CHECK(names({{"PLOT", "1"}}) == "3:plot 11:ckpt ");
+  CHECK(names({{"SMALL", ""}}) == "6:none ");
+}
+
 TEST_CASE("fortran: a directive goes on over lines, each with its sentinel, and ends before a comment") {
   const CheckedSource checked = check_fortran("main.f90",
                                               "program p\n"

@@ -364,6 +364,20 @@ def test_directives_that_a_condition_leaves_out_are_warned_of_and_stay(tmp_path:
     assert with_io.stderr == "" and "iosig_end(" in with_io.stdout
 
 
+def test_conditions_in_fortran_leave_directives_out_too(tmp_path: Path) -> None:
+    path = tmp_path / "t.F90"
+    path.write_text(
+        FORTRAN.replace("  !$sigio output f", "#ifdef IO\n  !$sigio output f &\n  !$sigio   status(e)\n#endif")
+    )
+    done = subprocess.run([IOSIG_GENERATE, path], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stderr.count("a condition or a comment leaves this directive out") == 1
+    assert f"{path}:8:1: warning: a condition" in done.stderr
+    assert "\n  !$sigio output f &\n" in done.stdout
+    with_io = subprocess.run([IOSIG_GENERATE, path, "-D", "IO"], capture_output=True, text=True)
+    assert with_io.stderr == "" and "call iosig_end(" in with_io.stdout
+
+
 def test_a_hint_that_damages_data_on_one_mpi_library_is_warned_of(tmp_path: Path) -> None:
     path = tmp_path / "t.c"
     (warning,) = mistakes(path, template(**clause("file", "path(p)", 'path(p) hint(cb_nodes="2")')))

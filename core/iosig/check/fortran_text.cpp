@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
+#include <set>
 
 #include "iosig/base/text.h"
 
@@ -37,14 +39,44 @@ std::size_t behind_sentinel(std::string_view line) {
   return is_word ? std::string_view::npos : end;
 }
 
+/// Returns the numbers, from 0, of the lines with a sentinel that conditions of the preprocessor leave in; nothing if
+/// the source has no preprocessor's lines. Conditions are those of C: what is left of the source, with a pragma in
+/// place of each of these lines, is read as C.
+std::optional<std::set<std::size_t>> lines_left_in(
+    const std::string& path, std::span<const std::string_view> lines,
+    const std::vector<std::pair<std::string, std::string>>& definitions) {
+  std::string conditions;
+  bool has_conditions = false, goes_on = false;
+  for (const std::string_view line : lines) {
+    const bool is_kept = goes_on || line.starts_with('#');
+    has_conditions |= is_kept;
+    if (is_kept)
+      conditions += line;
+    else if (behind_sentinel(line) != std::string_view::npos)
+      conditions += "#pragma sigio dims line a(1)";
+    conditions += '\n';
+    goes_on = is_kept && line.ends_with('\\');
+  }
+  if (!has_conditions) return std::nullopt;
+  SourceLanguage language;
+  language.definitions = definitions;
+  const auto read_nothing = [](const std::string&) -> std::optional<std::string> { return std::nullopt; };
+  std::set<std::size_t> left_in;
+  for (const SourceDirective& each : check_source(path, std::move(conditions), language, {}, read_nothing).directives)
+    left_in.insert(each.at.line - 1);
+  return left_in;
+}
+
 class FortranReader {
  public:
-  FortranReader(const std::string& path, std::string_view text) : path_(path), lines_(split(text, '\n')) {}
+  FortranReader(const std::string& path, std::string_view text,
+                const std::vector<std::pair<std::string, std::string>>& definitions)
+      : path_(path), lines_(split(text, '\n')), left_in_(lines_left_in(path, lines_, definitions)) {}
 
   CheckedSource read() {
     for (std::size_t i = 0; i < lines_.size() && result_.findings.size() < max_fortran_findings;) {
       const std::size_t begin = behind_sentinel(lines_[i]);
-      if (begin == std::string_view::npos) {
+      if (begin == std::string_view::npos || (left_in_ && !left_in_->contains(i))) {
         ++i;
         continue;
       }
@@ -169,6 +201,7 @@ class FortranReader {
 
   std::string path_;
   std::vector<std::string_view> lines_;
+  std::optional<std::set<std::size_t>> left_in_;  ///< lines_left_in
   CheckedSource result_;
   std::string text_;           ///< of the directive that is read
   std::vector<Piece> pieces_;  ///< of `text_`
@@ -186,6 +219,9 @@ bool is_fixed_form(std::string_view path) {
   return ends_with_one_of(path, endings);
 }
 
-CheckedSource check_fortran(const std::string& path, std::string_view text) { return FortranReader(path, text).read(); }
+CheckedSource check_fortran(const std::string& path, std::string_view text,
+                            const std::vector<std::pair<std::string, std::string>>& definitions) {
+  return FortranReader(path, text, definitions).read();
+}
 
 }  // namespace iosig

@@ -13,7 +13,7 @@ C_SUFFIXES = {".c"}
 CXX_SUFFIXES = {".cc", ".cpp", ".cxx", ".C"}
 FORTRAN_SUFFIXES = {".f90", ".f95", ".f03", ".f08"}  # in any case, as the core has them
 FIXED_FORM_SUFFIXES = {".f", ".for", ".ftn"}
-DIRECTIVE = re.compile(r"^\s*#\s*pragma\s+sigio\b")
+DIRECTIVE = re.compile(r"^\s*(#\s*pragma\s+|!\$)sigio\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -143,6 +143,12 @@ def misplaced(directive: Directive, path: str) -> str:
     return ""
 
 
+def goes_on(template: Template, number: int) -> bool:
+    """Whether the line of Fortran continues the directive before it."""
+    before = template.lines[number - 2].rstrip() if number > 1 else ""
+    return template.is_fortran and before.endswith("&") and DIRECTIVE.match(before) is not None
+
+
 def inactive(template: Template) -> list[Mistake]:
     """Directives that conditions or comments leave out stay as they are, which is said."""
     seen = {line for each in template.directives for line in range(each.place.line, each.last_line + 1)}
@@ -151,5 +157,5 @@ def inactive(template: Template) -> list[Mistake]:
     return [
         Mistake(Place(template.path, number, 1, len(line) + 1, line), left_out, "warning")
         for number, line in enumerate(template.lines, 1)
-        if DIRECTIVE.match(line) and number not in seen
+        if DIRECTIVE.match(line) and number not in seen and not goes_on(template, number)
     ]
