@@ -242,6 +242,8 @@ def migrate(
         raise ValueError(f"contention: expected spread or together, got {contention!r}")
     _at_least(1, "region_bytes", region_bytes)
     times = np.ascontiguousarray(starts, dtype=np.float64)
+    if not np.isfinite(times).all():
+        raise ValueError(f"starts: expected finite numbers, got {times[~np.isfinite(times)].flat[0]}")
     parts = _requests(offsets, lengths, writes)
     together = contention == "together"
     return Placement(**_core.plan_regions(servers._core, times, *parts, window_s, region_bytes, algorithm, together))

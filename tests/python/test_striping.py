@@ -187,6 +187,8 @@ def test_bad_arguments_are_refused() -> None:
         striping.cost(servers(), [0, 0], [0], 1)
     with pytest.raises(ValueError, match="best"):
         striping.search(servers(), [0], 1, algorithm="best")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="starts: expected finite numbers, got nan"):
+        striping.migrate(servers(), [0, np.nan], [0, 0], 1)
     with pytest.raises(ValueError, match="window_s"):
         striping.migrate(servers(), [0], [0], 1, window_s=0)
     with pytest.raises(ValueError, match="offsets: expected one dimension, got 2"):
