@@ -50,6 +50,8 @@ void add_generate(Verb app) {
       .required();
   verb.describe_option("-o,--output", "the program with its I/O; standard output unless given").type_name("FILE");
   verb.describe_option("--level", "instead of the files' own: mpiio, pnetcdf or hdf5").type_name("LEVEL");
+  verb.describe_option("--policy", "how data are moved, e.g. two-phase; default: what the cost model expects")
+      .type_name("POLICY");
   verb.describe_option("-I,--include", "search this directory for included files; may be repeated").type_name("DIR");
   verb.describe_option("-D,--define", "define NAME as #define does; may be repeated").type_name("NAME[=VALUE]");
   verb.describe_flag("--check", "only report mistakes; status 1 if there are errors");
