@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "collective.h"
 #include "directives.h"
 #include "iosig/config/storage_file.h"
 #include "iosig/cost/markov.h"
@@ -152,6 +153,7 @@ NB_MODULE(_core, module) {
   python::bind_detection(module);
   python::bind_lookup(module);
   python::bind_striping(module);
+  python::bind_collective(module);
   python::bind_directives(module);
   python::bind_trace(module);
   python::bind_trace_summary(module);
