@@ -13,16 +13,20 @@ import typer
 from iosig import command
 from iosig.drafts import replaced
 from iosig.generate.build import build
+from iosig.generate.costs import costs_text, read_costs, user_file
 from iosig.generate.declarations import check_declarations
 from iosig.generate.interactive import Conversation
+from iosig.generate.measure import measured_costs
 from iosig.generate.model import LEVELS, MemoryAxis, Model
 from iosig.generate.optimise import POLICIES, Decision, decide
 from iosig.generate.render import MARK, Renderer
-from iosig.generate.template import Mistake, read_template
+from iosig.generate.sizes import Sizes, constants
+from iosig.generate.template import Mistake, Template, read_template
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 FINDINGS, BAD_INPUT = 1, 3
+RANKS = 4  # for which policies are made unless the user says how many
 SHARES = {
     "block": "{1} elements from {0}",
     "cyclic": "{2} elements at a time, dealt to {1} ranks, of which this is number {0}",
@@ -36,7 +40,7 @@ def memory_axis_text(axis: MemoryAxis) -> str:
     return axis.name if axis.extent is None else f"{axis.name}: {axis.extent}"
 
 
-def model_text(model: Model) -> str:
+def model_text(model: Model, decisions: list[Decision]) -> str:
     """One line for each thing."""
     lines = []
     for file in model.files.values():
@@ -58,9 +62,9 @@ def model_text(model: Model) -> str:
     for known in model.decompositions.values():
         lines.append(f"decomposition {known.name}")
         lines += [f"  {axis}: {SHARES[share.kind].format(*share.values)}" for axis, share in known.shares.items()]
-    for site in model.sites:
+    for site, decision in zip(model.sites, decisions, strict=True):
         record = f", record {site.record}" if site.record else ""
-        lines.append(f"{site.kind} {site.file.name}{record}: line {site.place.line}")
+        lines.append(f"{site.kind} {site.file.name}{record}: line {site.place.line}, {decision.method}")
     return "\n".join(lines)
 
 
@@ -99,12 +103,43 @@ def say(mistakes: list[Mistake]) -> None:
         print(mistake.text(), file=sys.stderr)
 
 
+def decided(
+    template: Template, model: Model, policy: str, ranks: int, assume: list[str], include: list[str], costs: Path | None
+) -> list[Decision]:
+    known = constants(template, include)
+    for each in assume:
+        name, _, value = each.partition("=")
+        if not name.isidentifier() or not value.isdecimal():
+            raise typer.BadParameter(f"expected NAME=VALUE with a whole number, got '{each}'", param_hint="--assume")
+        known[name] = int(value)
+    measured = read_costs(costs)
+    return [decide(site, policy, Sizes(ranks, known), measured) for site in model.sites]
+
+
+def measure_costs(directory: str, ranks: int, output: Path) -> None:
+    text = costs_text(measured_costs(ranks, directory), ranks, directory)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with replaced(output) as draft:
+        draft.write_text(text)
+    print(f"wrote {output}", file=sys.stderr)
+
+
 @app.command(epilog="e.g. iosig generate s3d.c -o s3d_io.c && mpicc s3d_io.c -lpnetcdf")
 def generate(
-    template: Annotated[str, typer.Argument(metavar="TEMPLATE", help="C, C++ or Fortran with directives.")],
+    template: Annotated[str, typer.Argument(metavar="TEMPLATE", help="C, C++ or Fortran with directives.")] = "",
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Default: standard output.")] = "-",
     level: Annotated[str, typer.Option(help=f"Instead of the files' own: {', '.join(LEVELS)}.")] = "",
     policy: Annotated[str, typer.Option(help=f"How data are moved: {', '.join(POLICIES)}.")] = "model",
+    ranks: Annotated[int, typer.Option(min=1, help="For which number of ranks the policy is made.")] = RANKS,
+    assume: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="What a name of the program is then; repeatable.")
+    ] = None,
+    costs: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What --measure found. Default: the user's, or the package's.")
+    ] = None,
+    measure: Annotated[
+        str, typer.Option(metavar="DIR", help="Measure what I/O costs in DIR, into --output or the user's file.")
+    ] = "",
     include: Annotated[
         list[str] | None, typer.Option("--include", "-I", metavar="DIR", help="Where included files are; repeatable.")
     ] = None,
@@ -127,8 +162,21 @@ def generate(
         raise typer.BadParameter(f"expected one of {', '.join(LEVELS)}", param_hint="--level")
     if policy not in POLICIES:
         raise typer.BadParameter(f"expected one of {', '.join(POLICIES)}", param_hint="--policy")
+    if measure:
+        measure_costs(measure, ranks, user_file() if output == "-" else Path(output))
+        return
+    if not template:
+        raise typer.BadParameter("TEMPLATE is required", param_hint="TEMPLATE")
     if interactive:
-        converse(template, include or [], define or [], ["--policy", policy])
+        chosen = [
+            "--policy",
+            policy,
+            "--ranks",
+            str(ranks),
+            *(word for each in assume or [] for word in ("--assume", each)),
+        ]
+        chosen += ["--costs", str(costs)] if costs else []
+        converse(template, include or [], define or [], chosen)
         if output == "-":
             return
     read = read_template(template, include or [], define or [])
@@ -138,7 +186,7 @@ def generate(
         mistakes += check_declarations(read, model, include or [], define or [])
     mistakes = sorted(mistakes, key=lambda each: (each.place.line, each.place.column))
     errors = sum(each.severity == "error" for each in mistakes)
-    decisions = [] if errors else [decide(site, policy) for site in model.sites]
+    decisions = [] if errors else decided(read, model, policy, ranks, assume or [], include or [], costs)
     only_shows = check or show_model or explain
     writes_file = not only_shows and not errors and output != "-"
     if not only_shows and not errors:
@@ -159,7 +207,7 @@ def generate(
     else:
         say(mistakes)
         if show_model and not errors:
-            print(model_text(model))
+            print(model_text(model, decisions))
         if explain and not errors:
             print(explanation(model, decisions))
     if errors:

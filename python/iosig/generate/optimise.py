@@ -11,8 +11,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from iosig._core import transfer_seconds, transfer_work
 from iosig.generate.analysis import Contiguity, contiguity
+from iosig.generate.costs import Costs
 from iosig.generate.model import File, Site
+from iosig.generate.sizes import Sizes, transfer_of
 
 LIBRARIES = ("ompio", "romio")  # below MPI-IO: Open MPI's own, and that of the others
 
@@ -85,16 +88,18 @@ POLICIES = ("model", "doe2014", *METHODS)
 
 @dataclass(frozen=True)
 class Decision:
-    """`methods`: by library. `reasons`: why these."""
+    """`methods`: by library. `predicted_s`: by library and method, the least time first. `reasons`: why these."""
 
     methods: dict[str, Method]
+    predicted_s: dict[str, dict[str, float]]
     contiguity: list[Contiguity]
     reasons: list[str]
 
     def document(self) -> dict[str, Any]:
         """For --json."""
         names = {library: method.name for library, method in self.methods.items()}
-        return {"methods": names, "contiguity": [asdict(each) for each in self.contiguity], "reasons": self.reasons}
+        found = [asdict(each) for each in self.contiguity]
+        return {"methods": names, "predicted_s": self.predicted_s, "contiguity": found, "reasons": self.reasons}
 
     def libraries(self, holds: Callable[[Method], bool]) -> set[str]:
         """Those whose method is such."""
@@ -113,20 +118,59 @@ class Decision:
         return ", ".join(f"{name} with {library.upper()}" for library, name in names.items())
 
 
-def decide(site: Site, policy: str = "model") -> Decision:
+def core_method(method: Method, library: str, level: str) -> str:
+    """As the cost model names what the method does. Only ROMIO sieves, and HDF5 hands it single pieces."""
+    if method.name in ("two-phase", "nonblocking"):
+        return method.name
+    return "sieving" if method.name == "sieving" and library == "romio" and level != "hdf5" else "requests"
+
+
+def predicted(site: Site, sizes: Sizes, costs: Costs) -> dict[str, dict[str, float]]:
+    """The seconds of each method by library, the least first; of a level with one method, nothing."""
+    level, access = site.file.level, "write" if site.kind == "output" else "read"
+    if len(AVAILABLE[level]) == 1:
+        return {}
+    transfers = [transfer_of(dataset, sizes, access == "write") for dataset in site.file.datasets]
+    seconds = {}
+    for library in LIBRARIES:
+        times = {}
+        for method in AVAILABLE[level]:
+            work = transfer_work(core_method(method, library, level), transfers)
+            times[method.name] = transfer_seconds(work, costs.of(level, library, access, method.name))
+        seconds[library] = dict(sorted(times.items(), key=lambda each: each[1]))
+    return seconds
+
+
+def decide(site: Site, policy: str, sizes: Sizes, costs: Costs) -> Decision:
     """Fails with ValueError if the policy is a method that the level of the file lacks."""
     found = [contiguity(dataset) for dataset in site.file.datasets]
-    methods, reasons = chosen(site.file, found, policy)
+    seconds = predicted(site, sizes, costs)
+    methods, reasons = chosen(site.file, found, policy, seconds)
     reasons += [f"{method.name}: {method.meaning}" for method in METHODS.values() if method in methods.values()]
-    return Decision(methods, found, [*reasons, *hint_reasons(site.file)])
+    for library, times in seconds.items():
+        told = ", ".join(f"{name} {1000 * each:.3g} ms" for name, each in times.items())
+        reasons.append(f"predicted with {library.upper()}, {sizes.ranks} ranks: {told}")
+    if seconds:
+        reasons.append(f"costs: {costs.origin}")
+    if seconds and sizes.assumed:
+        told = ", ".join(f"{expression} = {value}" for expression, value in sizes.assumed.items())
+        reasons.append(f"assumed: {told}; --assume NAME=VALUE says what is true")
+    return Decision(methods, seconds, found, [*reasons, *hint_reasons(site.file)])
 
 
-def chosen(file: File, found: list[Contiguity], policy: str) -> tuple[dict[str, Method], list[str]]:
+def forced(site: Site, method: Method) -> Decision:
+    """That method, whatever it costs."""
+    return Decision(on_all(method), {}, [contiguity(dataset) for dataset in site.file.datasets], [])
+
+
+def chosen(
+    file: File, found: list[Contiguity], policy: str, seconds: dict[str, dict[str, float]]
+) -> tuple[dict[str, Method], list[str]]:
     available = AVAILABLE[file.level]
     if len(available) == 1 and policy not in METHODS:
-        return on_all(available[0]), [f"level {file.level} has one method: {available[0].meaning}"]
+        return on_all(available[0]), [f"level {file.level} has one method, {available[0].name}: {available[0].meaning}"]
     if policy == "model":
-        return on_all(available[0]), []
+        return {library: METHODS[next(iter(times))] for library, times in seconds.items()}, []
     if policy == "doe2014":
         return by_report(found)
     if METHODS[policy] not in available:

@@ -9,128 +9,18 @@ module before everything else; its lines are kept within 132 characters.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
+from iosig.generate.elements import TYPES
 from iosig.generate.model import Attribute, Axis, Dataset, Decomposition, File, MemoryAxis, Model, Share, Site
 from iosig.generate.optimise import LIBRARIES, Decision
 from iosig.generate.template import Place, Template
 
 MARK = "Made by iosig generate"  # in the first line of each generated file
 FORTRAN_COLUMNS = 132
-
-
-@dataclass(frozen=True)
-class ElementType:
-    c: str
-    mpi: str
-    nc: str
-    nc_call: str
-    h5: str
-    h5_file: str
-    bytes: int
-    mpi_fortran: str = ""
-    nc_fortran: str = ""
-    fortran: str = ""  # converts to it
-    h5_fortran: str = ""
-    fortran_kind: str = ""  # declares it
-
-
-TYPES = {
-    "double": ElementType(
-        "double",
-        "MPI_DOUBLE",
-        "NC_DOUBLE",
-        "double",
-        "H5T_NATIVE_DOUBLE",
-        "H5T_IEEE_F64LE",
-        8,
-        "MPI_DOUBLE_PRECISION",
-        "NF90_DOUBLE",
-        "real({}, iosig_r8)",
-        "H5T_NATIVE_DOUBLE",
-        "real(real64)",
-    ),
-    "float": ElementType(
-        "float",
-        "MPI_FLOAT",
-        "NC_FLOAT",
-        "float",
-        "H5T_NATIVE_FLOAT",
-        "H5T_IEEE_F32LE",
-        4,
-        "MPI_REAL",
-        "NF90_FLOAT",
-        "real({}, iosig_r4)",
-        "H5T_NATIVE_REAL",
-        "real(real32)",
-    ),
-    "int": ElementType(
-        "int",
-        "MPI_INT",
-        "NC_INT",
-        "int",
-        "H5T_NATIVE_INT",
-        "H5T_STD_I32LE",
-        4,
-        "MPI_INTEGER",
-        "NF90_INT",
-        "int({}, iosig_i4)",
-        "H5T_NATIVE_INTEGER",
-        "integer(int32)",
-    ),
-    "int64": ElementType(
-        "long long",
-        "MPI_INT64_T",
-        "NC_INT64",
-        "longlong",
-        "H5T_NATIVE_LLONG",
-        "H5T_STD_I64LE",
-        8,
-        "MPI_INTEGER8",
-        "NF90_INT64",
-        "int({}, iosig_i8)",
-        "h5kind_to_type(iosig_i8, H5_INTEGER_KIND)",
-        "integer(int64)",
-    ),
-    "uint64": ElementType(
-        "unsigned long long", "MPI_UINT64_T", "NC_UINT64", "ulonglong", "H5T_NATIVE_ULLONG", "H5T_STD_U64LE", 8
-    ),
-    "short": ElementType(
-        "short",
-        "MPI_SHORT",
-        "NC_SHORT",
-        "short",
-        "H5T_NATIVE_SHORT",
-        "H5T_STD_I16LE",
-        2,
-        "MPI_INTEGER2",
-        "NF90_SHORT",
-        "int({}, iosig_i2)",
-        "h5kind_to_type(iosig_i2, H5_INTEGER_KIND)",
-        "integer(int16)",
-    ),
-    "int8": ElementType(
-        "signed char",
-        "MPI_SIGNED_CHAR",
-        "NC_BYTE",
-        "schar",
-        "H5T_NATIVE_SCHAR",
-        "H5T_STD_I8LE",
-        1,
-        "MPI_INTEGER1",
-        "NF90_BYTE",
-        "int({}, iosig_i1)",
-        "h5kind_to_type(iosig_i1, H5_INTEGER_KIND)",
-        "integer(int8)",
-    ),
-    "uint8": ElementType(
-        "unsigned char", "MPI_UNSIGNED_CHAR", "NC_UBYTE", "uchar", "H5T_NATIVE_UCHAR", "H5T_STD_U8LE", 1
-    ),
-}
 
 
 class Flag:

@@ -1,0 +1,81 @@
+"""What calls, pieces and bytes cost with each I/O library: `iosig.collective/1` (docs/formats/collective.md).
+
+`iosig generate --measure` writes the user's file; without one, those of the package serve, measured on a machine with
+two processors. Only their proportions matter to a decision.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from iosig._core import TransferTerms
+
+SCHEMA = "iosig.collective/1"
+TERMS = ("output_s", "call_s", "memory_piece_s", "file_piece_s", "byte_s")
+KEYS = ("level", "library", "access", "method")
+PACKAGED = Path(__file__).parent / "collective.toml"
+
+
+def user_file() -> Path:
+    """Beside the user's storage description."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "iosig" / "collective.toml"
+
+
+@dataclass(frozen=True)
+class Costs:
+    """`origin`: where they are from. `rows`: by level, library, access and method."""
+
+    origin: str
+    rows: dict[tuple[str, str, str, str], TransferTerms]
+
+    def of(self, level: str, library: str, access: str, method: str) -> TransferTerms:
+        """Of what was not measured: those of MPI-IO below, where `nonblocking` is a joined two-phase transfer."""
+        below = "two-phase" if method == "nonblocking" else method
+        for key in ((level, library, access, method), ("mpiio", library, access, below)):
+            if key in self.rows:
+                return self.rows[key]
+        raise ValueError(f"{self.origin}: no costs of {method} with {library} ({access}); expected those of mpiio")
+
+
+def read_costs(path: Path | None = None) -> Costs:
+    """Of the file, or the user's, or the package's. Fails with ValueError if the file is not as it must be."""
+    if path is None:
+        own = user_file()
+        path = own if own.exists() else PACKAGED
+    with path.open("rb") as file:
+        try:
+            document = tomllib.load(file)
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"{path}: {error}") from None
+    if document.get("schema") != SCHEMA:
+        raise ValueError(f"{path}: schema is {document.get('schema')!r}; expected {SCHEMA!r}")
+    rows: dict[tuple[str, str, str, str], TransferTerms] = {}
+    for number, row in enumerate(document.get("cost", []), 1):
+        where = f"{path}: [[cost]] {number}"
+        for name in (*KEYS, *TERMS):
+            if name not in row:
+                raise ValueError(f"{where} lacks {name}")
+            value = row[name]
+            if name in KEYS and not isinstance(value, str):
+                raise ValueError(f"{where}: {name} is {value!r}; expected a text")
+            if name in TERMS and not (isinstance(value, (int, float)) and 0 <= value < float("inf")):
+                raise ValueError(f"{where}: {name} is {value!r}; expected seconds, 0 or more")
+        output, call, memory_piece, file_piece, byte = (row[term] for term in TERMS)
+        key = row["level"], row["library"], row["access"], row["method"]
+        rows[key] = output, call, memory_piece, file_piece, byte
+    is_packaged = path == PACKAGED
+    return Costs("of the package, not measured here; see --measure" if is_packaged else f"measured, {path}", rows)
+
+
+def costs_text(rows: dict[tuple[str, str, str, str], TransferTerms], ranks: int, place: str) -> str:
+    """The file."""
+    lines = [f'schema = "{SCHEMA}"', f"ranks = {ranks}", f"processors = {os.cpu_count()}", f"directory = {place!r}"]
+    for key, costs in rows.items():
+        lines += ["", "[[cost]]", *(f'{name} = "{value}"' for name, value in zip(KEYS, key, strict=True))]
+        lines += [f"{term} = {cost:.4e}" for term, cost in zip(TERMS, costs, strict=True)]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,89 @@
+/* A template for `iosig generate --measure`: writes and reads blocks of a shape, one data set in a file and eight.
+
+     probe FILE REPEATS Z,Y,X,ROOM,NV,SPLIT...
+
+   A rank has Z x Y x X doubles of each data set, in an array with ROOM elements along x and NV numbers for each. Ranks
+   share the axis z (SPLIT 0) or x (1). Prints the MPI library, then for each shape, number of data sets and access the
+   least time of REPEATS, of the slowest rank. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int rank, ranks;
+
+/* Takes the time of another turn. Returns whether there is to be one more: REPEATS at most, for a second at most. */
+static int goes_on(double seconds, int repeats, int* turn, double* least, double* sum) {
+  double slowest = 0;
+  MPI_Allreduce(&seconds, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  if (*turn == 0 || slowest < *least) *least = slowest;
+  *sum = *turn == 0 ? slowest : *sum + slowest;
+  *turn += 1;
+  MPI_Barrier(MPI_COMM_WORLD);
+  return *turn < repeats && *sum < 1;
+}
+
+int main(int argc, char** argv) {
+  char library[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length, repeats, turn, i;
+  double seconds, least = 0, sum = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  MPI_Get_library_version(library, &length);
+  if (argc < 4) MPI_Abort(MPI_COMM_WORLD, 2);
+  if (rank == 0) printf("%.8s\n", library);
+  repeats = atoi(argv[2]);
+  for (i = 3; i < argc; i++) {
+    int nz, ny, nx, room, nv, split;
+    double* cells;
+    if (sscanf(argv[i], "%d,%d,%d,%d,%d,%d", &nz, &ny, &nx, &room, &nv, &split) != 6) MPI_Abort(MPI_COMM_WORLD, 2);
+    const int all_z = split == 0 ? nz * ranks : nz, all_x = split == 0 ? nx : nx * ranks;
+    const int first_z = split == 0 ? nz * rank : 0, first_x = split == 0 ? 0 : nx * rank;
+    cells = (double*)calloc((size_t)nz * ny * room * nv, sizeof *cells);
+#pragma sigio file one path(argv[1]) level(mpiio) comm(MPI_COMM_WORLD)
+#pragma sigio dims one z(all_z) y(ny) x(all_x)
+#pragma sigio decomp blk block(z: first_z, nz; x: first_x, nx)
+#pragma sigio dataset one.d type(double) dims(z, y, x) decomp(blk) data(cells) memory(z, y, x: room, v: nv) component(v: 0)
+#pragma sigio file many path(argv[1]) level(mpiio) comm(MPI_COMM_WORLD)
+#pragma sigio dims many z(all_z) y(ny) x(all_x)
+#pragma sigio dataset many.d1 type(double) dims(z, y, x) decomp(blk) data(cells) memory(z, y, x: room, v: nv) component(v: 0)
+#pragma sigio dataset many.d2 type(double) dims(z, y, x) decomp(blk) data(cells) memory(z, y, x: room, v: nv) component(v: 0)
+#pragma sigio dataset many.d3 type(double) dims(z, y, x) decomp(blk) data(cells) memory(z, y, x: room, v: nv) component(v: 0)
+#pragma sigio dataset many.d4 type(double) dims(z, y, x) decomp(blk) data(cells) memory(z, y, x: room, v: nv) component(v: 0)
+#pragma sigio dataset many.d5 type(double) dims(z, y, x) decomp(blk) data(cells) memory(z, y, x: room, v: nv) component(v: 0)
+#pragma sigio dataset many.d6 type(double) dims(z, y, x) decomp(blk) data(cells) memory(z, y, x: room, v: nv) component(v: 0)
+#pragma sigio dataset many.d7 type(double) dims(z, y, x) decomp(blk) data(cells) memory(z, y, x: room, v: nv) component(v: 0)
+#pragma sigio dataset many.d8 type(double) dims(z, y, x) decomp(blk) data(cells) memory(z, y, x: room, v: nv) component(v: 0)
+    turn = 0;
+    do {
+      seconds = -MPI_Wtime();
+#pragma sigio output one
+      seconds += MPI_Wtime();
+    } while (goes_on(seconds, repeats, &turn, &least, &sum));
+    if (rank == 0) printf("%s 1 write %.7f\n", argv[i], least);
+    turn = 0;
+    do {
+      seconds = -MPI_Wtime();
+#pragma sigio input one
+      seconds += MPI_Wtime();
+    } while (goes_on(seconds, repeats, &turn, &least, &sum));
+    if (rank == 0) printf("%s 1 read %.7f\n", argv[i], least);
+    turn = 0;
+    do {
+      seconds = -MPI_Wtime();
+#pragma sigio output many
+      seconds += MPI_Wtime();
+    } while (goes_on(seconds, repeats, &turn, &least, &sum));
+    if (rank == 0) printf("%s 8 write %.7f\n", argv[i], least);
+    turn = 0;
+    do {
+      seconds = -MPI_Wtime();
+#pragma sigio input many
+      seconds += MPI_Wtime();
+    } while (goes_on(seconds, repeats, &turn, &least, &sum));
+    if (rank == 0) printf("%s 8 read %.7f\n", argv[i], least);
+    free(cells);
+  }
+  MPI_Finalize();
+  return 0;
+}
