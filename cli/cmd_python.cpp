@@ -48,7 +48,8 @@ void add_generate(Verb app) {
   verb.describe_option("TEMPLATE", "C, C++ or Fortran with directives: #pragma sigio, !$sigio").type_name("FILE");
   verb.describe_option("-o,--output", "the program with its I/O; standard output unless given").type_name("FILE");
   verb.describe_option("--level", "instead of the files' own: mpiio, pnetcdf or hdf5").type_name("LEVEL");
-  verb.describe_option("--policy", "how data are moved: model, doe2014, two-phase, nonblocking, sieving or packed")
+  verb.describe_option("--policy",
+                       "how data are moved: model, doe2014, two-phase, nonblocking, sieving, packed or chunked")
       .type_name("POLICY");
   verb.describe_option("--ranks", "for which number of ranks the policy is made; 4 unless given").type_name("N");
   verb.describe_option("--assume", "what a name of the program is then; may be repeated").type_name("NAME=VALUE");

@@ -6,6 +6,7 @@ two processors. Only their proportions matter to a decision.
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 SCHEMA = "iosig.collective/1"
 TERMS = ("output_s", "call_s", "memory_piece_s", "file_piece_s", "byte_s")
 KEYS = ("level", "library", "access", "method")
+BELOW = {"nonblocking": "two-phase", "chunked": "packed"}  # what they do with fewer calls, or in other pieces
 PACKAGED = Path(__file__).parent / "collective.toml"
 
 
@@ -34,11 +36,11 @@ class Costs:
     rows: dict[tuple[str, str, str, str], TransferTerms]
 
     def of(self, level: str, library: str, access: str, method: str) -> TransferTerms:
-        """Of what was not measured: those of MPI-IO below, where `nonblocking` is a joined two-phase transfer."""
-        below = "two-phase" if method == "nonblocking" else method
-        for key in ((level, library, access, method), ("mpiio", library, access, below)):
-            if key in self.rows:
-                return self.rows[key]
+        """Of what was not measured: those of the method below, or of MPI-IO."""
+        below = BELOW.get(method, method)
+        for at, name in (level, method), (level, below), ("mpiio", below):
+            if (at, library, access, name) in self.rows:
+                return self.rows[at, library, access, name]
         raise ValueError(f"{self.origin}: no costs of {method} with {library} ({access}); expected those of mpiio")
 
 
@@ -69,12 +71,17 @@ def read_costs(path: Path | None = None) -> Costs:
         key = row["level"], row["library"], row["access"], row["method"]
         rows[key] = output, call, memory_piece, file_piece, byte
     is_packaged = path == PACKAGED
-    return Costs("of the package, not measured here; see --measure" if is_packaged else f"measured, {path}", rows)
+    return Costs("the package's, not measured here; see --measure" if is_packaged else f"those of {path}", rows)
 
 
 def costs_text(rows: dict[tuple[str, str, str, str], TransferTerms], ranks: int, place: str) -> str:
     """The file."""
-    lines = [f'schema = "{SCHEMA}"', f"ranks = {ranks}", f"processors = {os.cpu_count()}", f"directory = {place!r}"]
+    lines = [
+        f'schema = "{SCHEMA}"',
+        f"ranks = {ranks}",
+        f"processors = {os.cpu_count()}",
+        f"directory = {json.dumps(place)}",
+    ]
     for key, costs in rows.items():
         lines += ["", "[[cost]]", *(f'{name} = "{value}"' for name, value in zip(KEYS, key, strict=True))]
         lines += [f"{term} = {cost:.4e}" for term, cost in zip(TERMS, costs, strict=True)]

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from iosig._core import transfer_seconds, transfer_work
 from iosig.generate.analysis import Contiguity, contiguity
 from iosig.generate.costs import Costs
 from iosig.generate.model import File, Site
 from iosig.generate.sizes import Sizes, transfer_of
+
+if TYPE_CHECKING:
+    from iosig._core import SharedTransfer
 
 LIBRARIES = ("ompio", "romio")  # below MPI-IO: Open MPI's own, and that of the others
 
@@ -28,6 +31,7 @@ class Method:
     is_joined: bool  # all data sets by one call
     hints: dict[str, str]  # `{}` stands for `write` or `read`
     meaning: str
+    chunks: bool = False  # a rank's block is a chunk of the file, which has another layout then
 
 
 METHODS = {
@@ -65,6 +69,15 @@ METHODS = {
             hints={"romio_cb_{}": "disable", "romio_ds_{}": "disable"},
             meaning="each rank for itself: elements go through a buffer that has them in the order of the file",
         ),
+        Method(
+            name="chunked",
+            is_collective=False,
+            packs=True,
+            is_joined=False,
+            hints={"romio_cb_{}": "disable", "romio_ds_{}": "disable"},
+            meaning="packed, and a block that is several pieces of a data set is one piece of the file, a chunk",
+            chunks=True,
+        ),
     )
 }
 CONTAINER = Method(
@@ -79,7 +92,7 @@ CONTAINER = Method(
 AVAILABLE = {
     "mpiio": [METHODS["two-phase"], METHODS["sieving"], METHODS["packed"]],
     "pnetcdf": [METHODS["nonblocking"], METHODS["two-phase"], METHODS["sieving"], METHODS["packed"]],
-    "hdf5": [METHODS["two-phase"], METHODS["sieving"], METHODS["packed"]],
+    "hdf5": [METHODS["two-phase"], METHODS["sieving"], METHODS["packed"], METHODS["chunked"]],
     "netcdf4": [METHODS["two-phase"]],
     "posix": [CONTAINER],
 }
@@ -125,6 +138,13 @@ def core_method(method: Method, library: str, level: str) -> str:
     return "sieving" if method.name == "sieving" and library == "romio" and level != "hdf5" else "requests"
 
 
+def as_moved(method: Method, transfers: list[SharedTransfer]) -> list[SharedTransfer]:
+    """Chunks make the elements of a rank one piece of the file."""
+    if not method.chunks:
+        return transfers
+    return [(ranks, memory, min(file, ranks), size, size) for ranks, memory, file, size, _ in transfers]
+
+
 def predicted(site: Site, sizes: Sizes, costs: Costs) -> dict[str, dict[str, float]]:
     """The seconds of each method by library, the least first; of a level with one method, nothing."""
     level, access = site.file.level, "write" if site.kind == "output" else "read"
@@ -135,7 +155,7 @@ def predicted(site: Site, sizes: Sizes, costs: Costs) -> dict[str, dict[str, flo
     for library in LIBRARIES:
         times = {}
         for method in AVAILABLE[level]:
-            work = transfer_work(core_method(method, library, level), transfers)
+            work = transfer_work(core_method(method, library, level), as_moved(method, transfers))
             times[method.name] = transfer_seconds(work, costs.of(level, library, access, method.name))
         seconds[library] = dict(sorted(times.items(), key=lambda each: each[1]))
     return seconds
@@ -151,7 +171,7 @@ def decide(site: Site, policy: str, sizes: Sizes, costs: Costs) -> Decision:
         told = ", ".join(f"{name} {1000 * each:.3g} ms" for name, each in times.items())
         reasons.append(f"predicted with {library.upper()}, {sizes.ranks} ranks: {told}")
     if seconds:
-        reasons.append(f"costs: {costs.origin}")
+        reasons.append(f"costs are {costs.origin}")
     if seconds and sizes.assumed:
         told = ", ".join(f"{expression} = {value}" for expression, value in sizes.assumed.items())
         reasons.append(f"assumed: {told}; --assume NAME=VALUE says what is true")
@@ -170,7 +190,10 @@ def chosen(
     if len(available) == 1 and policy not in METHODS:
         return on_all(available[0]), [f"level {file.level} has one method, {available[0].name}: {available[0].meaning}"]
     if policy == "model":
-        return {library: METHODS[next(iter(times))] for library, times in seconds.items()}, []
+        keeping = {library: [each for each in times if not METHODS[each].chunks] for library, times in seconds.items()}
+        passed_over = any(next(iter(times)) == "chunked" for times in seconds.values())
+        why = ["chunked is only taken on request: it changes the layout of the file"] if passed_over else []
+        return {library: METHODS[names[0]] for library, names in keeping.items()}, why
     if policy == "doe2014":
         return by_report(found)
     if METHODS[policy] not in available:

@@ -3,29 +3,34 @@
      probe FILE REPEATS Z,Y,X,ROOM,NV,SPLIT...
 
    A rank has Z x Y x X doubles of each data set, in an array with ROOM elements along x and NV numbers for each. Ranks
-   share the axis z (SPLIT 0) or x (1). Prints the MPI library, then for each shape, number of data sets and access the
-   least time of REPEATS, of the slowest rank. */
+   share the axis z (SPLIT 0) or x (1). Prints the MPI library, then shape, number of data sets, access and time of each
+   output and input, of the slowest rank. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 static int rank, ranks;
 
-/* Takes the time of another turn. Returns whether there is to be one more: REPEATS at most, for a second at most. */
-static int goes_on(double seconds, int repeats, int* turn, double* least, double* sum) {
+/* Prints the time of another turn. Returns whether there is to be one more: REPEATS at most, for a second at most. */
+static int goes_on(double seconds, int repeats, const char* shape, const char* what) {
+  static int turn;
+  static double sum;
   double slowest = 0;
+  int more;
   MPI_Allreduce(&seconds, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  if (*turn == 0 || slowest < *least) *least = slowest;
-  *sum = *turn == 0 ? slowest : *sum + slowest;
-  *turn += 1;
+  if (rank == 0) printf("%s %s %.7f\n", shape, what, slowest);
+  sum += slowest;
+  more = ++turn < repeats && sum < 1;
+  if (!more) turn = 0;
+  if (!more) sum = 0;
   MPI_Barrier(MPI_COMM_WORLD);
-  return *turn < repeats && *sum < 1;
+  return more;
 }
 
 int main(int argc, char** argv) {
   char library[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length, repeats, turn, i;
-  double seconds, least = 0, sum = 0;
+  int length, repeats, i;
+  double seconds;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -40,6 +45,7 @@ int main(int argc, char** argv) {
     const int all_z = split == 0 ? nz * ranks : nz, all_x = split == 0 ? nx : nx * ranks;
     const int first_z = split == 0 ? nz * rank : 0, first_x = split == 0 ? 0 : nx * rank;
     cells = (double*)calloc((size_t)nz * ny * room * nv, sizeof *cells);
+// clang-format off
 #pragma sigio file one path(argv[1]) level(mpiio) comm(MPI_COMM_WORLD)
 #pragma sigio dims one z(all_z) y(ny) x(all_x)
 #pragma sigio decomp blk block(z: first_z, nz; x: first_x, nx)
@@ -54,34 +60,27 @@ int main(int argc, char** argv) {
 #pragma sigio dataset many.d6 type(double) dims(z, y, x) decomp(blk) data(cells) memory(z, y, x: room, v: nv) component(v: 0)
 #pragma sigio dataset many.d7 type(double) dims(z, y, x) decomp(blk) data(cells) memory(z, y, x: room, v: nv) component(v: 0)
 #pragma sigio dataset many.d8 type(double) dims(z, y, x) decomp(blk) data(cells) memory(z, y, x: room, v: nv) component(v: 0)
-    turn = 0;
+    // clang-format on
     do {
       seconds = -MPI_Wtime();
 #pragma sigio output one
       seconds += MPI_Wtime();
-    } while (goes_on(seconds, repeats, &turn, &least, &sum));
-    if (rank == 0) printf("%s 1 write %.7f\n", argv[i], least);
-    turn = 0;
+    } while (goes_on(seconds, repeats, argv[i], "1 write"));
     do {
       seconds = -MPI_Wtime();
 #pragma sigio input one
       seconds += MPI_Wtime();
-    } while (goes_on(seconds, repeats, &turn, &least, &sum));
-    if (rank == 0) printf("%s 1 read %.7f\n", argv[i], least);
-    turn = 0;
+    } while (goes_on(seconds, repeats, argv[i], "1 read"));
     do {
       seconds = -MPI_Wtime();
 #pragma sigio output many
       seconds += MPI_Wtime();
-    } while (goes_on(seconds, repeats, &turn, &least, &sum));
-    if (rank == 0) printf("%s 8 write %.7f\n", argv[i], least);
-    turn = 0;
+    } while (goes_on(seconds, repeats, argv[i], "8 write"));
     do {
       seconds = -MPI_Wtime();
 #pragma sigio input many
       seconds += MPI_Wtime();
-    } while (goes_on(seconds, repeats, &turn, &least, &sum));
-    if (rank == 0) printf("%s 8 read %.7f\n", argv[i], least);
+    } while (goes_on(seconds, repeats, argv[i], "8 read"));
     free(cells);
   }
   MPI_Finalize();

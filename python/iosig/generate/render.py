@@ -98,6 +98,7 @@ class Renderer:
         self.decisions = {site.place: decision for site, decision in zip(model.sites, decisions, strict=True)}
         self.buffers = any(self.packing(site, each) for site in model.sites for each in site.file.datasets)
         self.skips_views = any(site.file.level == "mpiio" and not self.has_view(site) for site in model.sites)
+        self.chunks = any(self.is_chunked(site, each) for site in model.sites for each in site.file.datasets)
         self.module = f"iosig_io_{stem}"[:63].lower()  # of Fortran; 63 characters are allowed
 
     def where(self, place: Place, what: str) -> str:
@@ -113,6 +114,13 @@ class Renderer:
         contiguity = decision.contiguity[site.file.datasets.index(dataset)]
         pays = site.file.level in ("mpiio", "hdf5") and contiguity.memory == "strided" and not dataset.has_parts
         return decision.libraries(lambda method: method.packs) if pays else set()
+
+    def is_chunked(self, site: Site, dataset: Dataset) -> bool:
+        """Whether a rank's block, which is several pieces of the data set, is a chunk of the file."""
+        decision = self.decisions[site.place]
+        contiguity = decision.contiguity[site.file.datasets.index(dataset)]
+        chunks = decision.libraries(lambda method: method.chunks) and site.kind == "output"
+        return bool(chunks) and contiguity.view == "strided" and not dataset.has_parts and not dataset.has_records
 
     def has_parts(self) -> bool:
         """Whether blocks may have several pieces of an axis, or code for them is used."""
@@ -139,6 +147,7 @@ class Renderer:
             has_parts=self.has_parts(),
             share_kinds={share.kind for dataset in datasets for share in shares_of(dataset)},
             has_scalars=any(not dataset.record_shape for dataset in datasets),
+            chunks=self.chunks,
             max_axes=max(len(dataset.axes) for dataset in datasets),
             max_memory=max(len(dataset.memory) for dataset in datasets),
             permutes=any(
@@ -253,6 +262,8 @@ class Renderer:
             extent_of=extent_of,
             index_of=index_of,
             buffers=self.buffers,
+            chunks=self.chunks,
+            is_chunked=lambda dataset: self.is_chunked(site, dataset),
             file_buffers=any(self.packing(site, dataset) for dataset in file.datasets),
             packing=lambda dataset: Flag(self.packing(site, dataset), fortran),
             collective=Flag(decision.libraries(lambda method: method.is_collective), fortran),
