@@ -28,7 +28,7 @@ def pattern_facts() -> list[Fact]:
     claim = "code for such a pattern is suitable for data sieving"
     facts.append(by_construction(same(WHERE, claim, "sieving", report.method), "--policy doe2014 is the report's rule"))
     ours = decisions(FLASH, "model")[0]
-    why = "--policy model, the default: in the file each rank has one piece, in which there is nothing to sieve"
+    why = "--policy model, the default: by predicted times; in the file each rank has one piece, nothing to sieve"
     facts.append(same(WHERE, f"{claim}: ours", "sieving", ours.method, note=why))
     return facts
 

@@ -23,8 +23,8 @@ def pattern_facts() -> list[Fact]:
     why = "blocks in three dimensions are lines of x in the file; what is contiguous is the file, across ranks"
     facts = [same(WHERE, "the data access is contiguous", "contiguous", in_file, note=why)]
     claim = "code for such access is appropriate to two-phase I/O"
-    collective = "two-phase" if ours.method in ("two-phase", "nonblocking") else ours.method
-    facts.append(same(WHERE, claim, "two-phase", collective, note="--policy model, the default; collective calls"))
+    why = "--policy model, the default: by predicted times, with costs measured on a machine of two processors"
+    facts.append(same(WHERE, claim, "two-phase", ours.method, note=why))
     return facts
 
 

@@ -9,7 +9,9 @@ from typing import Any
 import pandas as pd
 
 from iosig.generate.build import build
+from iosig.generate.costs import PACKAGED, read_costs
 from iosig.generate.optimise import Decision, decide
+from iosig.generate.sizes import Sizes, constants
 from iosig.generate.template import read_template
 from iosig.panels import Curve, Look, Panel
 from iosig.repro.artefact import Fact, Result, Setting, Verdict, judge, untested
@@ -34,12 +36,15 @@ class Application:
 
 
 def decisions(application: Application, policy: str) -> list[Decision]:
-    """How each output and input of the template is moved, at its level."""
+    """How each output and input of the template is moved, at its level, by the costs of the package."""
     path = str(EXAMPLES / f"{application.id}{SIDES[application.language]}")
-    model, mistakes = build(read_template(path, [], []))
+    template = read_template(path, [], [])
+    model, mistakes = build(template)
     if any(mistake.severity == "error" for mistake in mistakes):
         raise OSError(f"{path}: {mistakes[0].message}")
-    return [decide(site, policy) for site in model.sites]
+    known = constants(template, []) | {"edge": application.size}
+    costs = read_costs(PACKAGED)
+    return [decide(site, policy, Sizes(RANKS, known), costs) for site in model.sites]
 
 
 def measured(application: Application, setting: Setting) -> pd.DataFrame:
