@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "commands.h"
 #include "iosig/base/files.h"
@@ -19,6 +21,7 @@
 #include "iosig/model/described_servers.h"
 #include "iosig/regions/planned.h"
 #include "iosig/regions/region_map.h"
+#include "iosig/storage/activity.h"
 #include "picture_file.h"
 #include "plan_report.h"
 #include "plan_simulation.h"
@@ -109,6 +112,24 @@ void note_trial(const PlanTrial& trial, const Console& console) {
       chosen_words(trial.chosen), trial.layouts, about_seconds(trial.seconds), about_seconds(trial.spread_s)));
 }
 
+/// Warns of devices whose times count for servers, and were measured while other programs kept the machine busy.
+void note_busy_devices(const Storage& storage, const Console& console) {
+  std::set<std::string_view> noted;
+  for (const Server& server : storage.servers) {
+    const bool has_own_times =
+        server.read_startup_s && server.write_startup_s && server.read_bytes_per_s && server.write_bytes_per_s;
+    const Device* const device = storage.device_of(server);
+    if (has_own_times || device == nullptr || device->busy_share.value_or(0) < busy_share_limit ||
+        !noted.insert(device->name).second)
+      continue;
+    console.note(
+        fmt::format("device '{}' of server '{}' was measured while other programs kept the machine {:.0f} % busy, so "
+                    "the plan's times "
+                    "may be wrong; 'iosig storage probe' on a quiet machine measures it again",
+                    printable(device->name), printable(server.name), 100 * *device->busy_share));
+  }
+}
+
 Result<MadePlan> new_plan(const PlanArguments& options, const Console& console) {
   auto granularity = granularity_of(options);
   if (!granularity) return pass_on(granularity.error());
@@ -120,6 +141,7 @@ Result<MadePlan> new_plan(const PlanArguments& options, const Console& console) 
   }
   const auto storage = load_storage(options.storage, console);
   if (!storage) return pass_on(storage.error());
+  note_busy_devices(storage->storage, console);
   auto demand = plan_demand(options.source, *granularity, console);
   if (!demand) return pass_on(demand.error());
   const std::uint32_t processes = options.processes.value_or(demand->processes);

@@ -259,3 +259,26 @@ def test_servers_are_listed_by_class_and_shown_one_by_one(iosig: Iosig, tmp_path
     unlike = tmp_path / "unlike.toml"
     unlike.write_text(SERVERS.read_text().replace('read_startup = "8ms"', 'read_startup = "20ms"', 1))
     assert "class 'hdd': the read start-up" in iosig("storage", "list", "--storage", unlike, check=3).stderr
+
+
+def test_servers_that_were_measured_on_a_busy_machine_are_noted(iosig: Iosig, tmp_path: Path) -> None:
+    storage = tmp_path / "storage.toml"
+    described = """schema = "iosig.storage/2"
+[[device]]
+name = "disk"
+kind = "hdd"
+busy_share = SHARE
+"""
+    times = "".join(f'{way}_startup = "1ms"\n{way}_bandwidth = "500MB/s"\n' for way in ("read", "write"))
+    own = {
+        "h0": 'class = "hdd"\ndevice = "disk"',
+        "h1": 'class = "hdd"\ndevice = "disk"',
+        "s0": f'class = "ssd"\n{times}',
+    }
+    described += "".join(f'[[server]]\nname = "{name}"\n{keys}\ncapacity = "1TB"\n' for name, keys in own.items())
+    for share, notes in ((0.45, 1), (0.03, 0)):
+        storage.write_text(described.replace("SHARE", str(share)))
+        said = iosig("plan", "--trace", accesses(tmp_path / "a.csv"), "--storage", storage).stderr
+        assert (
+            said.count("device 'disk' of server 'h0' was measured while other programs kept the machine 45 %") == notes
+        )
