@@ -41,6 +41,7 @@ SHAPES = [
     (32, 64, 8, 8, 1, 1),  # short ones
     (16, 32, 8, 8, 24, 1),  # both
     (16, 32, 32, 36, 1, 1),
+    (200, 1, 640, 644, 1, 1),  # pieces of 5 KB, which share pages
 ]
 
 
