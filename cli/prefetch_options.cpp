@@ -25,7 +25,8 @@ void add_prefetch_options(const Verb& verb, PrefetchOptions& options) {
                   "limit of what is prefetched and not read yet, in each process (default 64MiB)")
       .type_name("SIZE");
   verb.add_option("--prefetch-report", options.report,
-                  "append what was prefetched, and why other files were left alone, to this file; -: to stderr")
+                  "append what was prefetched, and why other files were left alone, to this file; -: to stderr, "
+                  "of a mount to the system's log")
       .type_name("FILE");
 }
 

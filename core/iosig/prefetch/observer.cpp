@@ -255,10 +255,9 @@ void Observer::forget(Slot& slot) {
 
 bool Observer::push(const ReadEvent& event, bool wakes) {
   const std::uint64_t waiting = queue_.push(event);
+  const bool are_enough = waiting >= reads_before_planner || waiting == 0;  // 0: it is full
   const State state = state_.load(std::memory_order_relaxed);
-  if (state == State::wanted &&
-      (waiting >= reads_before_planner || begins_at_first_read_.load(std::memory_order_relaxed)))
-    start_planner();
+  if (state == State::wanted && (are_enough || begins_at_first_read_.load(std::memory_order_relaxed))) start_planner();
   if (state != State::running || (!wakes && waiting != 0 && waiting < wake_at_.load(std::memory_order_relaxed)))
     return waiting != 0;
   std::atomic_thread_fence(std::memory_order_seq_cst);  // the planner looks at the queue after it says that it sleeps

@@ -92,6 +92,7 @@ class Planner {
                                         .fd = event.fd,
                                         .device = static_cast<std::uint64_t>(event.length),
                                         .inode = static_cast<std::uint64_t>(event.offset)});
+        set_announced(event, true);
         return;
       case ReadEvent::Kind::closed: return take_close(event);
       case ReadEvent::Kind::read: return read(event);
@@ -112,7 +113,7 @@ class Planner {
 
   void read(const ReadEvent& event) {
     const auto file = files_.find(event.file);
-    if (file == files_.end()) return;  // its first event was lost
+    if (file == files_.end()) return set_announced(event, false);
     const Key key = key_of(event.file, event.thread);
     if (streams_.size() >= max_entries && !streams_.contains(key)) drop_entries_without_stream();
     Entry& entry = streams_[key];
@@ -138,6 +139,16 @@ class Planner {
     if (slot.file.load(std::memory_order_relaxed) != event.file) return;
     slot.is_left_alone.store(entry.stream->is_left_alone() && entry.stream->slack() > 1, std::memory_order_relaxed);
     if (const std::uint32_t reads = entry.stream->reads_to_skip(); reads > 0) skip(event, reads);
+  }
+
+  /// Says whether the file of an open descriptor is known here. One that is read and is not known must be announced
+  /// again: the event was lost in a full queue; or the file was taken for closed, as it was for a moment, unseen, or as
+  /// its server did not answer.
+  void set_announced(const ReadEvent& event, bool is_known) {
+    Observer::Slot& slot = observer_.slots_[static_cast<unsigned>(event.fd)];
+    if (slot.file.load(std::memory_order_relaxed) != event.file) return;
+    if (!is_known) slot.last_length.store(0, std::memory_order_relaxed);  // of long ago
+    slot.is_announced.store(is_known, std::memory_order_relaxed);
   }
 
   void leave_refused(const ReadEvent& event) {
@@ -299,8 +310,11 @@ class Planner {
     if (now - closed_asked_ns_ < closed_ns) return;
     closed_asked_ns_ = now;
     std::vector<std::uint32_t> gone;
-    for (const auto& [number, file] : files_)
-      if (file.own && !OwnFile::is_behind(file.fd, file.device, file.inode)) gone.push_back(number);
+    for (const auto& [number, file] : files_) {
+      const Observer::Slot& slot = observer_.slots_[static_cast<unsigned>(file.fd)];
+      const bool is_elsewhere = slot.file.load(std::memory_order_relaxed) != number;  // its last event was lost
+      if (is_elsewhere || (file.own && !OwnFile::is_behind(file.fd, file.device, file.inode))) gone.push_back(number);
+    }
     for (const std::uint32_t number : gone) close(number);
   }
 

@@ -1,8 +1,10 @@
 #include "iosig/prefetch/report.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
 
 #include "iosig/base/text.h"
@@ -56,8 +58,9 @@ std::string Report::text() const {
   std::ranges::copy_if(files_, std::back_inserter(shown), is_file_of_note);
   std::ranges::sort(shown, std::ranges::greater(), [](const FileSummary& each) { return each.counts.read_bytes; });
   if (shown.size() > max_lines) shown.resize(max_lines);
-  std::string text =
-      fmt::format("prefetch: {} open files prefetched, {} left alone; {}\n", prefetched_, left_alone_, amounts(total_));
+  std::string text = fmt::format("prefetch: {} ({}): {} open file{} prefetched, {} left alone; {}\n",
+                                 printable(program_invocation_short_name), ::getpid(), prefetched_,
+                                 prefetched_ == 1 ? "" : "s", left_alone_, amounts(total_));
   for (const FileSummary& file : shown) {
     fmt::format_to(std::back_inserter(text), "prefetch: {}: {}", printable(file.path), amounts(file.counts));
     if (!file.why_left_alone.empty())
@@ -69,6 +72,13 @@ std::string Report::text() const {
     fmt::format_to(std::back_inserter(text), "prefetch: {} other{} of few reads\n", others,
                    others == 1 ? " file" : " files");
   return text;
+}
+
+std::string_view empty_report(std::span<char> room) {
+  const auto written =
+      fmt::format_to_n(room.data(), room.size(), "prefetch: {} ({}): nothing was prefetched: too few reads\n",
+                       program_invocation_short_name, ::getpid());
+  return {room.data(), std::min(written.size, room.size())};
 }
 
 }  // namespace iosig::prefetch

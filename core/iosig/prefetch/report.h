@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,8 +24,8 @@ class Report {
   /// Adds an open file. Of one path there is one line. Files that were prefetched or read more than a few times get
   /// lines, those with the most bytes.
   void add(const FileSummary& file);
-  /// Returns lines that end with newlines: the total with the number of files without a line, then each file, those
-  /// with the most bytes first.
+  /// Returns lines that end with newlines: this process's name, its number and the total, then each file, those with
+  /// the most bytes first, and how many have no line.
   [[nodiscard]] std::string text() const;
   /// Whether a file has a line.
   [[nodiscard]] bool is_of_note() const;
@@ -36,6 +37,9 @@ class Report {
   Counts total_;
   std::size_t prefetched_ = 0, left_alone_ = 0, unnamed_ = 0;
 };
+
+/// Returns the first line of a process whose planner had nothing to do, with a newline, in `room`. Allocates nothing.
+std::string_view empty_report(std::span<char> room);
 
 /// Passes the lines of a report to `say`, without their newlines: terminals and logs take one at a time. Allocates
 /// nothing.

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <mutex>
 #include <new>
@@ -118,7 +119,8 @@ void say_report() {
   std::string_view text = observer.report();
   // A script starts many processes that read next to nothing: only the command itself always has a report.
   if (!observer.is_report_of_note() && !is_command()) return;
-  if (text.empty()) text = "prefetch: nothing was prefetched: too few reads\n";
+  std::array<char, 512> room;
+  if (text.empty()) text = iosig::prefetch::empty_report(room);
   if (report_file == "-")
     return iosig::prefetch::for_each_line(text, [](std::string_view line) { runtime::say(line); });
   const int file = ::open(report_file.data(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
