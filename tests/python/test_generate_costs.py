@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from iosig.generate.build import build
+from iosig.generate.cli import measure_costs
 from iosig.generate.costs import PACKAGED, SCHEMA, Costs, costs_text, read_costs
 from iosig.generate.model import Site
 from iosig.generate.optimise import AVAILABLE, decide
-from iosig.generate.sizes import Sizes, constants, transfer_of
+from iosig.generate.sizes import Sizes, balanced, constants, transfer_of
 from iosig.generate.template import read_template
 
 TEMPLATE = """\
@@ -101,8 +103,15 @@ def test_the_package_has_costs_of_every_method_with_each_library() -> None:
     [
         (("iosig.collective/1", "iosig.collective/9"), "schema is 'iosig.collective/9'; expected 'iosig.collective/1'"),
         (('level = "mpiio"\n', ""), "[[cost]] 1 lacks level"),
-        (("byte_s = 1", "byte_s = -1"), "[[cost]] 1: byte_s is -1.0; expected seconds, 0 or more"),
-        (("byte_s = 1.0000e+00", 'byte_s = "fast"'), "[[cost]] 1: byte_s is 'fast'; expected seconds, 0 or more"),
+        (("byte_s = 1", "byte_s = -1"), "[[cost]] 1: byte_s is -1.0; expected seconds, from 0 to 1e+06"),
+        (("byte_s = 1.0000e+00", 'byte_s = "fast"'), "[[cost]] 1: byte_s is 'fast'; expected seconds, from 0 to 1e+06"),
+        (("byte_s = 1.0000e+00", "byte_s = nan"), "byte_s is nan; expected seconds, from 0 to 1e+06"),
+        (("byte_s = 1.0000e+00", "byte_s = 1e308"), "byte_s is 1e+308; expected seconds, from 0 to 1e+06"),
+        (("byte_s = 1.0000e+00", "byte_s = true"), "byte_s is True; expected seconds, from 0 to 1e+06"),
+        (("byte_s = 1.0000e+00", "byte_s = 1" + "0" * 5000), "Exceeds the limit"),
+        (("[[cost]]", "[cost]"), "expected tables, [[cost]]"),
+        (("[[cost]]", "cost = [3]\n[other]"), "cost is [3]; expected tables, [[cost]]"),
+        (("[[cost]]", "\udcff"), "can't decode byte 0xff"),
         (('access = "write"', "access = 3"), "[[cost]] 1: access is 3; expected a text"),
         (("[[cost]]", "[[cost"), "line 6"),
     ],
@@ -111,7 +120,32 @@ def test_costs_that_are_not_such_are_refused(tmp_path: Path, change: tuple[str, 
     path = tmp_path / "costs.toml"
     text = costs_text({("mpiio", "ompio", "write", "packed"): (0.0, 0.0, 0.0, 0.0, 1.0)}, 4, "/scratch")
     assert SCHEMA in text
-    path.write_text(text.replace(*change, 1))
+    path.write_text(text.replace(*change, 1), encoding="utf-8", errors="surrogateescape")
     with pytest.raises(ValueError) as refused:
         read_costs(path)
     assert str(path) in str(refused.value) and said in str(refused.value)
+
+
+def test_a_pipe_instead_of_costs_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="pipe: expected a file"):
+        read_costs(tmp_path / "pipe")
+
+
+def test_ranks_are_shared_out_as_equally_as_possible() -> None:
+    assert [balanced(12, 2), balanced(8, 3), balanced(7, 2), balanced(1, 2)] == [[4, 3], [2, 2, 2], [7, 1], [1, 1]]
+    assert balanced(2**31 - 1, 2) == [2**31 - 1, 1]  # a prime; at once
+
+
+def test_numbers_that_no_program_has_are_not_known(site: Site) -> None:
+    sizes = Sizes(2, {"N": 10**400})
+    assert transfer_of(site.file.datasets[0], sizes, True)[0] == 2
+    assert sizes.assumed == {"N": 32, "2 * N": 32}
+
+
+def test_measuring_replaces_nothing_but_costs(tmp_path: Path) -> None:
+    source = tmp_path / "solver.c"
+    source.write_text(TEMPLATE)
+    with pytest.raises(ValueError, match=r"solver\.c: exists and holds no costs"):
+        measure_costs(str(tmp_path), 1, source)
+    assert source.read_text() == TEMPLATE

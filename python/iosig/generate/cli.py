@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -12,15 +14,15 @@ import typer
 
 from iosig import command
 from iosig.drafts import replaced
-from iosig.generate.build import build
-from iosig.generate.costs import costs_text, read_costs, user_file
+from iosig.generate.build import MAX_INT, build
+from iosig.generate.costs import SCHEMA, costs_text, read_costs, user_file
 from iosig.generate.declarations import check_declarations
 from iosig.generate.interactive import Conversation
 from iosig.generate.measure import measured_costs
 from iosig.generate.model import LEVELS, MemoryAxis, Model
 from iosig.generate.optimise import POLICIES, Decision, decide
 from iosig.generate.render import MARK, Renderer
-from iosig.generate.sizes import Sizes, constants
+from iosig.generate.sizes import MOST, Sizes, constants
 from iosig.generate.template import Mistake, Template, read_template
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -109,16 +111,23 @@ def decided(
     known = constants(template, include)
     for each in assume:
         name, _, value = each.partition("=")
-        if not name.isidentifier() or not value.isdecimal():
-            raise typer.BadParameter(f"expected NAME=VALUE with a whole number, got '{each}'", param_hint="--assume")
+        is_number = value.isdecimal() and len(value) <= len(str(MOST)) and int(value) <= MOST
+        if not name.isidentifier() or not is_number:
+            text = f"expected NAME=VALUE with a whole number below 2^63, got '{each}'"
+            raise typer.BadParameter(text, param_hint="--assume")
         known[name] = int(value)
     measured = read_costs(costs)
     return [decide(site, policy, Sizes(ranks, known), measured) for site in model.sites]
 
 
 def measure_costs(directory: str, ranks: int, output: Path) -> None:
-    text = costs_text(measured_costs(ranks, directory), ranks, directory)
+    """Replaces only costs; what keeps it from being written is known before minutes of measuring."""
+    if output.is_file() and SCHEMA not in output.read_text(encoding="utf-8", errors="replace"):
+        raise ValueError(f"{output}: exists and holds no costs; move it away or give another name")
     output.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(output.parent, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(output))
+    text = costs_text(measured_costs(ranks, directory), ranks, directory)
     with replaced(output) as draft:
         draft.write_text(text)
     print(f"wrote {output}", file=sys.stderr)
@@ -130,7 +139,9 @@ def generate(
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Default: standard output.")] = "-",
     level: Annotated[str, typer.Option(help=f"Instead of the files' own: {', '.join(LEVELS)}.")] = "",
     policy: Annotated[str, typer.Option(help=f"How data are moved: {', '.join(POLICIES)}.")] = "model",
-    ranks: Annotated[int, typer.Option(min=1, help="For which number of ranks the policy is made.")] = RANKS,
+    ranks: Annotated[
+        int, typer.Option(min=1, max=MAX_INT, help="For which number of ranks the policy is made.")
+    ] = RANKS,
     assume: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="What a name of the program is then; repeatable.")
     ] = None,

@@ -20,6 +20,7 @@ SCHEMA = "iosig.collective/1"
 TERMS = ("output_s", "call_s", "memory_piece_s", "file_piece_s", "byte_s")
 KEYS = ("level", "library", "access", "method")
 BELOW = {"nonblocking": "two-phase", "chunked": "packed"}  # what they do with fewer calls, or in other pieces
+MOST_S = 1e6  # more is no cost, and sums of it would not be numbers
 PACKAGED = Path(__file__).parent / "collective.toml"
 
 
@@ -49,15 +50,19 @@ def read_costs(path: Path | None = None) -> Costs:
     if path is None:
         own = user_file()
         path = own if own.exists() else PACKAGED
-    with path.open("rb") as file:
-        try:
-            document = tomllib.load(file)
-        except tomllib.TOMLDecodeError as error:
-            raise ValueError(f"{path}: {error}") from None
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path}: expected a file")  # a pipe would be waited for
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
     if document.get("schema") != SCHEMA:
         raise ValueError(f"{path}: schema is {document.get('schema')!r}; expected {SCHEMA!r}")
     rows: dict[tuple[str, str, str, str], TransferTerms] = {}
-    for number, row in enumerate(document.get("cost", []), 1):
+    listed = document.get("cost", [])
+    if not (isinstance(listed, list) and all(isinstance(row, dict) for row in listed)):
+        raise ValueError(f"{path}: cost is {listed!r}; expected tables, [[cost]]")
+    for number, row in enumerate(listed, 1):
         where = f"{path}: [[cost]] {number}"
         for name in (*KEYS, *TERMS):
             if name not in row:
@@ -65,8 +70,8 @@ def read_costs(path: Path | None = None) -> Costs:
             value = row[name]
             if name in KEYS and not isinstance(value, str):
                 raise ValueError(f"{where}: {name} is {value!r}; expected a text")
-            if name in TERMS and not (isinstance(value, (int, float)) and 0 <= value < float("inf")):
-                raise ValueError(f"{where}: {name} is {value!r}; expected seconds, 0 or more")
+            if name in TERMS and not (type(value) in (int, float) and 0 <= value <= MOST_S):
+                raise ValueError(f"{where}: {name} is {value!r}; expected seconds, from 0 to {MOST_S:.0e}")
         output, call, memory_piece, file_piece, byte = (row[term] for term in TERMS)
         key = row["level"], row["library"], row["access"], row["method"]
         rows[key] = output, call, memory_piece, file_piece, byte

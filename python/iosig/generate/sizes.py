@@ -20,6 +20,7 @@ from iosig.generate.template import Template
 if TYPE_CHECKING:
     from iosig._core import SharedTransfer
 
+MOST = 2**63 - 1  # no program has a larger number
 ASSUMED = {"elements": 32, "extent": 8, "ghost": 2}  # of a rank along an axis; of an axis that only memory has
 OPERATORS = {
     ast.Add: operator.add,
@@ -40,9 +41,10 @@ class Sizes:
 
     def value(self, expression: str) -> int | None:
         try:
-            return evaluated(ast.parse(expression.strip(), mode="eval").body, self.known)
-        except (SyntaxError, KeyError, ZeroDivisionError, ValueError):
+            value = evaluated(ast.parse(expression.strip(), mode="eval").body, self.known)
+        except (SyntaxError, KeyError, ZeroDivisionError, ValueError, RecursionError):
             return None
+        return value if abs(value) <= MOST else None
 
     def or_assumed(self, expression: str, kind: str) -> int:
         value = self.value(expression)
@@ -72,18 +74,19 @@ def constants(template: Template, include: list[str]) -> dict[str, int]:
     found = [each for text in texts for each in re.findall(r"^\s*#\s*define\s+(\w+)\s+(\d+)\b", text, re.MULTILINE)]
     for line in re.findall(r"parameter\s*::\s*(.*)", texts[0], re.IGNORECASE) if template.is_fortran else []:
         found += re.findall(r"(\w+)\s*=\s*(\d+)\s*(?:,|$|!)", line)
-    return {name: int(value) for name, value in found}
+    return {name: int(value) for name, value in found if len(value) <= len(str(MOST))}
 
 
 def balanced(ranks: int, axes: int) -> list[int]:
     """The ranks along each axis, as equal as possible, like MPI_Dims_create."""
     parts = [1] * axes
     prime, factors = 2, []
-    while ranks > 1:
+    while prime * prime <= ranks:
         while ranks % prime == 0:
             factors.append(prime)
             ranks //= prime
         prime += 1
+    factors += [ranks] * (ranks > 1)
     for factor in reversed(factors):
         parts[parts.index(min(parts))] *= factor
     return sorted(parts, reverse=True)
