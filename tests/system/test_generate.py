@@ -286,6 +286,14 @@ def test_an_axis_of_two_to_the_31_elements_is_refused(built: Built, tmp_path: Pa
     assert all(f"{rank}: failed 1" in done.stdout for rank in range(2))
 
 
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS], ids=lambda template: template.suffix)
+def test_a_directory_is_no_file_to_read(built: Built, tmp_path: Path, template: Path) -> None:
+    """OMPIO opens it, and reads of it succeed with what was in memory."""
+    done = run(built(template, "mpiio", "openmpi"), "openmpi", 2, "read", tmp_path, 7, "0,3", "3,4")
+    assert all(f"{rank}: failed 1" in done.stdout for rank in range(2)), done.stdout
+    assert "a directory" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("template", "level", "mpi"),
     [(BLOCKS, *each) for each in TARGETS] + [(FORTRAN_BLOCKS, "hdf5", "openmpi")],
