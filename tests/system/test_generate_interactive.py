@@ -103,3 +103,12 @@ def test_without_a_terminal_nothing_is_asked(tmp_path: Path) -> None:
     done = subprocess.run(command, input="9\n", capture_output=True, text=True)
     assert done.returncode == 2 and "needs a terminal" in done.stderr
     assert template.read_text() == PLAIN
+
+
+def test_a_template_that_nobody_may_write_is_refused_before_any_question(tmp_path: Path) -> None:
+    template = tmp_path / "t.c"
+    template.write_text(PLAIN)
+    template.chmod(0o444)
+    told = talk(template, "1")
+    assert "the directives cannot be written" in told and str(template) in told and "Level" not in told
+    assert template.read_text() == PLAIN

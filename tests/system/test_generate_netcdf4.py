@@ -101,6 +101,7 @@ def test_levels_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
     path.write_text((TEMPLATES / "blocks.f90").read_text())
     done = subprocess.run([IOSIG_GENERATE, path, "--level", "netcdf4"], capture_output=True, text=True)
     assert done.returncode == 3 and f"{path}:33:" in done.stderr
+    assert done.stderr.count("error: ") == 1  # the file is known: directives that name it are not wrong
     assert (
         "level 'netcdf4' cannot be generated in Fortran, whose netCDF library is not parallel; expected 'mpiio'"
         in done.stderr

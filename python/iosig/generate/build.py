@@ -89,7 +89,7 @@ class Builder:
             return self.refuse(at, f"level '{level}' cannot be generated; expected {listed(LEVELS)}")
         if level == "netcdf4" and self.template.is_fortran:
             text = "level 'netcdf4' cannot be generated in Fortran, whose netCDF library is not parallel; expected"
-            return self.refuse(directive.place, f"{text} {listed(each for each in LEVELS if each != level)}")
+            self.refuse(directive.place, f"{text} {listed(each for each in LEVELS if each != level)}")
         other = {"pnetcdf": "netcdf4", "netcdf4": "pnetcdf"}.get(level)
         for file in self.model.files.values():
             if file.level == other:

@@ -7,6 +7,7 @@ how ranks share them, its data sets, and where it is written. An answer that the
 
 from __future__ import annotations
 
+import errno
 import re
 import subprocess
 import sys
@@ -210,6 +211,8 @@ class Conversation:
 
     def hold(self) -> bool:
         """Asks, shows, and writes the template if that is wanted. Returns whether it was."""
+        if not self.path.stat().st_mode & 0o222:  # root may write it, and anybody may replace it
+            raise PermissionError(errno.EACCES, "the directives cannot be written: nobody may write it", str(self.path))
         files = [each.name for each in self.template.directives if each.kind == "file"]
         for name in files:
             self.change_level(name)

@@ -165,9 +165,15 @@ class Renderer:
         return any(each.view != "contiguous" for each in self.decisions[site.place].contiguity)
 
     def hints(self, site: Site) -> dict[str, str]:
-        """Those that ROMIO is given, unless the template gives them."""
+        """Those that ROMIO is given, unless the template gives them.
+
+        With HDF5, which hands it single pieces of data, ROMIO would sieve metadata alone, and fill the gaps between
+        them, behind the end of the file, with what its buffer held before.
+        """
         access = "write" if site.kind == "output" else "read"
         hints = {key.format(access): value for key, value in self.decisions[site.place].methods["romio"].hints.items()}
+        if site.file.level == "hdf5" and "romio_ds_write" in hints:
+            hints["romio_ds_write"] = "disable"
         return {key: value for key, value in hints.items() if key not in site.file.hints}
 
     def block(self, site: Site) -> str:
