@@ -96,6 +96,11 @@ SEEDED: dict[str, tuple[dict[str, str], str, str]] = {
     "decomp twice": (after("decomp", "decomp blk block(z: r, 1)"), "decomp+1", "decomp 'blk' is declared again"),
     "decomp of no axis": (clause("decomp", "z:", "zz:"), "decomp", "splits 'zz', which is no axis"),
     "the same block on every rank": (clause("decomp", "r * 4, 4", "0, 8"), "decomp", "every rank has the same block"),
+    "all of an axis on every rank": (
+        clause("decomp", "z: r * 4, 4", "y: 0, NY"),
+        "decomp",
+        "every rank has the same block",
+    ),
     "negative count": (clause("decomp", "4, 4", "4, -4"), "decomp", "number of elements of 'z' is -4"),
     "block larger than the axis": (
         clause("decomp", "4, 4", "4, 9"),
@@ -448,3 +453,9 @@ def test_fortran_has_its_mistakes_at_their_lines(tmp_path: Path, old: str, new: 
     assert FORTRAN.count(old) == 1
     found = mistakes(tmp_path / "t.f90", FORTRAN.replace(old, new))
     assert any(each.place.line == line and said in each.message for each in found), found
+
+
+def test_one_rank_may_have_all_elements(tmp_path: Path) -> None:
+    """The others' blocks are empty, wherever they begin."""
+    changed = clause("decomp", "r * 4, 4", "0, r == 0 ? 8 : 0")
+    assert mistakes(tmp_path / "t.c", template(**changed)) == []

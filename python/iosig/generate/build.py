@@ -175,16 +175,19 @@ class Builder:
             return self.refuse(
                 directive.place, f"decomp '{known.name}' is declared again; first in line {known.place.line}"
             )
-        axes = {axis for file in self.model.files.values() for axis in file.axes}
+        extents: dict[str, list[str]] = {}
+        for file in self.model.files.values():
+            for axis in file.axes.values():
+                extents.setdefault(axis.name, []).append(axis.extent)
         shares: dict[str, Share] = {}
         for clause in directive.clauses.values():
             for entry in clause.entries:
-                self.check_share(directive, clause, entry, axes)
+                self.check_share(directive, clause, entry, set(extents))
                 if entry.key in shares:
                     self.refuse(clause.place, f"decomp '{directive.name}' splits '{entry.key}' twice")
                 values = (*entry.values, "1") if clause.name == "cyclic" and len(entry.values) == 2 else entry.values
                 shares[entry.key] = Share(clause.name, tuple(values))
-        if not any(share.depends_on_rank for share in shares.values()):
+        if not any(share.may_depend_on_rank(extents.get(axis, ())) for axis, share in shares.items()):
             text = "every rank has the same block: they overlap; expected a first index that depends on the rank"
             self.refuse(directive.place, f"decomp '{directive.name}': {text}")
         self.model.decompositions[directive.name] = Decomposition(directive.name, shares, directive.place)

@@ -6,6 +6,7 @@ build.py makes it. Expressions stay texts of the program's language.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -52,10 +53,14 @@ class Share:
     kind: str  # block | cyclic | list
     values: tuple[str, ...]
 
-    @property
-    def depends_on_rank(self) -> bool:
-        """False where each rank certainly has the same elements."""
-        return self.kind == "list" or number(self.values[0]) is None
+    def may_depend_on_rank(self, extents: Collection[str]) -> bool:
+        """False where each rank certainly has the same elements; `extents`: of axes with the share's name.
+
+        A block that begins at a number may be that of one rank, if only the program knows its number of elements.
+        """
+        if self.kind == "list" or number(self.values[0]) is None:
+            return True
+        return self.kind == "block" and number(self.values[1]) is None and self.values[1] not in extents
 
 
 @dataclass(frozen=True)
