@@ -110,4 +110,5 @@ def test_a_disk_that_a_later_record_fills_is_every_ranks_failure(
     program = built(changed, level, "openmpi", "large-")
     assert said(run(program, "openmpi", 3, "write", full / "f", 0, 0)) == fine(3)  # 36 KB of 64
     done = run(program, "openmpi", 3, "write", full / "f", 1, 1)
-    assert failed(3, done) and "file 'f': " in done.stderr
+    # Some methods of HDF5 find it at the write, others at the close.
+    assert failed(3, done) and ("file 'f': " in done.stderr or "data set 'grid': " in done.stderr)
