@@ -240,12 +240,12 @@ std::uint32_t Observer::stream_of_this_thread() const {
 
 void Observer::forget(Slot& slot) {
   const bool was_observed = slot.kind.exchange(Slot::Kind::unknown, std::memory_order_relaxed) == Slot::Kind::observed;
-  const std::uint32_t file = slot.file.exchange(0, std::memory_order_relaxed);  // the planner may still have its reads
+  const std::uint32_t file = slot.file.exchange(0);  // the planner may still have its reads
   slot.skip.store(0, std::memory_order_relaxed);
   slot.unchecked.store(0, std::memory_order_relaxed);
   if (!was_observed || !slot.is_announced.exchange(false, std::memory_order_relaxed)) return;
   const ErrnoKept kept;
-  const bool is_awaited = slot.is_awaited.exchange(false, std::memory_order_relaxed);
+  const bool is_awaited = slot.is_awaited.exchange(false);  // the planner sets it, and then looks at the file's number
   // A close that never came (a server hangs) is not waited for again.
   const bool waits = is_awaited && awaited_closes_.fetch_add(1, std::memory_order_relaxed) == 0;
   if (!push({.kind = ReadEvent::Kind::closed, .file = file, .length = is_awaited ? 1 : 0}, true) && is_awaited)

@@ -114,11 +114,11 @@ bool OwnFile::is_stored(int fd) {
          std::ranges::find(made_by_kernel, static_cast<std::uint32_t>(status.f_type)) == made_by_kernel.end();
 }
 
-bool OwnFile::keeps_unlinked_name() const {
+bool OwnFile::keeps_unlinked_name(int fd) {
   constexpr std::array<std::uint32_t, 5> with_hidden_names = {NFS_SUPER_MAGIC, FUSE_SUPER_MAGIC, SMB_SUPER_MAGIC,
                                                               SMB2_SUPER_MAGIC, cifs_magic};
   struct statfs status {};
-  return ::syscall(SYS_fstatfs, fd_, &status) == 0 &&
+  return ::syscall(SYS_statfs, link_to(fd).c_str(), &status) == 0 &&
          std::ranges::find(with_hidden_names, static_cast<std::uint32_t>(status.f_type)) != with_hidden_names.end();
 }
 

@@ -26,6 +26,9 @@ class OwnFile {
   /// Returns whether the file behind descriptor `fd` of this process is stored somewhere. The kernel makes those of
   /// procfs, sysfs and the like at each read: to open or read one may have an effect.
   [[nodiscard]] static bool is_stored(int fd);
+  /// Whether the file behind descriptor `fd` of this process, if it is unlinked, keeps a name until its last close,
+  /// which may be the engine's: NFS, FUSE, SMB.
+  [[nodiscard]] static bool keeps_unlinked_name(int fd);
   OwnFile(const OwnFile&) = delete;
   OwnFile& operator=(const OwnFile&) = delete;
   ~OwnFile();
@@ -35,8 +38,6 @@ class OwnFile {
   /// Returns the file's size now; 0 if it cannot be asked.
   [[nodiscard]] std::int64_t size() const;
 
-  /// Whether an unlinked file keeps a name until its last close, which here is the engine's: NFS, FUSE, SMB.
-  [[nodiscard]] bool keeps_unlinked_name() const;
   /// `count` becomes one less when the file is closed.
   void count_down_when_closed(std::atomic<std::uint32_t>& count) { awaited_ = &count; }
 

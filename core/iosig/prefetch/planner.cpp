@@ -178,6 +178,14 @@ class Planner {
         file.why = "the kernel makes it when it is read";
         return false;
       }
+      Observer::Slot& slot = observer_.slots_[static_cast<unsigned>(file.fd)];
+      if (OwnFile::keeps_unlinked_name(file.fd)) {
+        slot.is_awaited.store(true);
+        if (slot.file.load() != file.number) {  // the program closes it, and may not have seen that it must wait
+          file.why = "too few reads";
+          return false;
+        }
+      }
       file.own = OwnFile::open(file.fd, file.device, file.inode);
       file.is_refused = !file.own;
       if (file.is_refused) {
@@ -185,9 +193,6 @@ class Planner {
         return false;
       }
       file.path = file.own->path();
-      Observer::Slot& slot = observer_.slots_[static_cast<unsigned>(file.fd)];
-      if (file.own->keeps_unlinked_name() && slot.file.load(std::memory_order_relaxed) == file.number)
-        slot.is_awaited.store(true, std::memory_order_relaxed);
     }
     MadePredictor made = observer_.settings_->make_predictor(file.path);
     file.note = std::move(made.note);
