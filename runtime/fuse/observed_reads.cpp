@@ -1,6 +1,6 @@
 // The daemon's reads and closes, told to the prefetch engine: of ordinary files, and those that core/iosig/container
 // makes of data droppings. The linker calls these functions instead of libc's, and libc's by the names that begin with
-// __real_. What is spliced into the reply is told by data.cpp.
+// __real_. data.cpp tells of the bytes that it splices into a reply.
 #include <sys/uio.h>
 #include <unistd.h>
 

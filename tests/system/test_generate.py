@@ -331,22 +331,6 @@ def test_a_file_that_is_too_short_or_has_other_axes_is_not_read(built: Built, tm
     assert all(f"{rank}: failed 1" in done.stdout for rank in range(2))
 
 
-@pytest.mark.parametrize(
-    ("template", "level", "mpi"),
-    [(BLOCKS, *each) for each in TARGETS] + [(FORTRAN_BLOCKS, *each) for each in (TARGETS[0], *TARGETS[2:])],
-    ids=lambda value: getattr(value, "suffix", value),
-)
-def test_a_full_disk_is_every_ranks_failure_and_nobody_hangs(
-    built: Built, full: Path, template: Path, level: str, mpi: str
-) -> None:
-    if (level, mpi) == ("hdf5", "mpich"):
-        pytest.skip("HDF5 1.10 over ROMIO: a rank whose write succeeded waits for those whose write failed")
-    program = built(template, level, mpi)
-    done = run(program, mpi, 3, "write", full / "f", 12000, "0,4000", "4000,4000", "8000,4000")  # 144 KB
-    assert all(f"{rank}: failed 1" in done.stdout for rank in range(3)), done.stdout + done.stderr
-    assert str(template) in done.stderr
-
-
 def test_a_failure_without_a_status_ends_the_program(built: Built, tmp_path: Path) -> None:
     done = run(built(EXAMPLES / "s3d.c", "mpiio", "mpich"), "mpich", 2, "write", tmp_path / "none/f", 2, check=False)
     assert done.returncode != 0

@@ -24,6 +24,15 @@ from preloading import LIBRARY
 
 needs_library = pytest.mark.skipif(not LIBRARY.exists(), reason="built without libiosig-preload.so")
 
+
+def drop_cached(*paths: Path) -> None:
+    """Takes files out of the page cache."""
+    os.sync()
+    for path in paths:
+        with path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 # All ways to read, with duplicates, seeks, a child that reads on, a signal handler that reads, and closed descriptors;
 # then which descriptors are open. All is printed.
 READS = """
@@ -178,9 +187,7 @@ def test_a_run_with_a_model_expects_the_order_of_an_earlier_run(iosig: Iosig, tm
         model = model_of(iosig, data, tmp_path, *words)
         report = tmp_path / "report"
         for options in ([], ["--prefetch-model", model]):
-            with data.open("rb") as file:
-                os.sync()
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            drop_cached(data)
             report.unlink(missing_ok=True)
             command = ["--prefetch", *options, "--prefetch-report", report, "--", sys.executable, "-c", SHUFFLED, data]
             assert iosig("run", *command).stdout == "100\n"
@@ -261,9 +268,7 @@ def test_a_rule_tells_the_order_in_which_a_program_reads_for_the_first_time(iosi
         options = ["--rules", rules, "--prefetch", "--prefetch-report", report]
 
         def line_of_a_run(*words: object) -> tuple[str, str]:
-            with data.open("rb") as file:
-                os.sync()
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            drop_cached(data)
             report.unlink(missing_ok=True)
             ran = iosig("run", *options, "--", sys.executable, "-c", ORDERED, data, *words)
             assert ran.stdout == "100\n"
@@ -336,9 +341,7 @@ def test_a_program_announces_the_order_of_its_reads(iosig: Iosig, tmp_path: Path
     with slow_disk(64 << 20) as disk:
         data = disk / "data"
         data.write_bytes(b"\1" * 6_600_000)
-        os.sync()
-        with data.open("rb") as file:
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        drop_cached(data)
         words = [*loader, data, f"order({order})" if language == "c" else order]
         assert iosig("run", "--prefetch", "--prefetch-report", report, "--", *words).stdout == "100 True\n"
         line = next(each for each in report.read_text().splitlines() if f"{data}: " in each)
@@ -381,9 +384,7 @@ def test_little_memory_in_a_control_group_is_the_reason(iosig: Iosig, tmp_path: 
     try:
         (group / "memory.limit_in_bytes").write_text(str(28 << 20))
         inner = f"echo $$ > {group}/cgroup.procs; exec {sys.executable} -c '{STRIDED}' {data}"
-        with data.open("rb") as file:
-            os.sync()
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        drop_cached(data)
         ran = iosig("run", "--prefetch", "--prefetch-report", report, "--", "sh", "-c", inner)
         assert ran.stdout == "409600\n"
         line = next(each for each in report.read_text().splitlines() if f"{data}: " in each)
@@ -444,8 +445,7 @@ def test_a_read_error_in_an_expected_range_is_reported_only_where_the_program_re
         shown = []
         for prefix in ([], ["run", "--prefetch", "--rules", rules, "--prefetch-report", report, "--"]):
             faults.write_text("")
-            with data.open("rb") as file:
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            drop_cached(data)
             faults.write_text("rear EIO")
             if prefix:
                 shown.append(iosig(*prefix, *command).stdout)
@@ -504,9 +504,7 @@ def test_of_ten_thousand_open_files_the_one_that_is_read_is_prefetched(iosig: Io
         data.write_bytes(b"\1" * 6_600_000)
         command = [sys.executable, "-c", MANY, tmp_path, data]
         plain = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        os.sync()
-        with data.open("rb") as file:
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        drop_cached(data)
         assert iosig("run", "--prefetch", "--prefetch-report", report, "--", *command).stdout == plain
         line = next(each for each in report.read_text().splitlines() if f"{data}: " in each)
         assert "left alone" not in line and "useful 0.0 MB, late 0.0," not in line
@@ -564,9 +562,7 @@ def test_what_a_child_closes_before_it_becomes_another_program_is_still_read_by_
     with slow_disk(64 << 20) as disk:
         data = disk / "data"
         data.write_bytes(bytes(6_600_000))
-        os.sync()
-        with data.open("rb") as file:
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        drop_cached(data)
         command = [sys.executable, "-c", STARTS_PROGRAMS, data]
         iosig("run", "--prefetch", "--prefetch-report", report, "--", *command)
     line = next(each for each in report.read_text().splitlines() if f"{data}: " in each)
@@ -594,10 +590,7 @@ def test_files_that_are_read_in_turns_are_prefetched_though_their_beginnings_wer
         files = [disk / name for name in ("one", "other")]
         for each in files:
             each.write_bytes(bytes(150 * 65536))
-        os.sync()
-        for each in files:
-            with each.open("rb") as file:
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        drop_cached(*files)
         options = ["--prefetch", "--prefetch-report", report]
         assert iosig("run", *options, "--", sys.executable, "-c", READS_IN_TURNS, *files).stdout == "4915200\n"
     lines = [each for each in report.read_text().splitlines() if re.search(r"/(one|other): useful", each)]
@@ -637,10 +630,7 @@ def test_reads_of_a_container_are_prefetched_from_its_data_droppings(iosig: Iosi
             shutil.rmtree(box, ignore_errors=True)
             for rank in range(4):
                 iosig("run", "--container", box, "--", sys.executable, "-c", WRITES_RECORDS, box, rank)
-            os.sync()
-            for dropping in (each for each in box.rglob("*") if each.is_file()):
-                with dropping.open("rb") as file:
-                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            drop_cached(*(each for each in box.rglob("*") if each.is_file()))
             prefix = ["run", "--container", box, *options, "--"] if path == box else ["run", "--"]
             return iosig(*prefix, sys.executable, "-c", READS_RECORDS, path).stdout
 

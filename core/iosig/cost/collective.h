@@ -29,10 +29,10 @@ struct SharedTransfer {
   bool operator==(const SharedTransfer&) const = default;
 };
 
-/// What a method does, and what it costs: `seconds` has the time of one of each. `outputs` is 1: opening and closing.
+/// The terms of the model: how many of each a method needs, or how many seconds one of each takes.
 struct TransferTerms {
-  double outputs = 0;
-  double calls = 0;  ///< of ranks: a collective call of four ranks counts four times
+  double outputs = 0;  ///< opening and closing the file
+  double calls = 0;    ///< of ranks: a collective call of four ranks counts four times
   double memory_pieces = 0, file_pieces = 0, bytes = 0;
 
   bool operator==(const TransferTerms&) const = default;

@@ -140,7 +140,7 @@ class Parts {
     return part;
   }
 
-  /// What the best of many cuts of evenly distributed requests hardly ever gains.
+  /// A gain that the best of many cuts hardly ever reaches if the requests are evenly distributed.
   [[nodiscard]] static double chance(double requests) { return 5 + 2 * std::log(requests); }
 
   std::span<const PlaceCount> places_;

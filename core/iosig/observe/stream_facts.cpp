@@ -28,7 +28,7 @@ bool is_sync(Call call) {
 std::int64_t allocated_by(const Access& access) {
   const CallKind kind = call_kind_of(access.call);
   if (kind == CallKind::truncate) return access.length;
-  if (kind != CallKind::allocate || access.length > INT64_MAX - access.offset) return 0;
+  if (kind != CallKind::allocate || access.offset < 0 || access.length > INT64_MAX - access.offset) return 0;
   return access.offset + access.length;
 }
 

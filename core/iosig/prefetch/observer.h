@@ -1,9 +1,9 @@
 // The program's side of prefetching: begin() before each read, end() after it, closed() before a descriptor is closed.
 //
-// A read costs some tens of nanoseconds: it is put in a queue, and the planner, a thread that starts when a file has
-// been read a few times, does all else. Nothing here takes a lock, allocates memory or changes errno; signal handlers
-// may call it between any two instructions and leave by longjmp(3). Files that are not regular, and those opened with
-// O_DIRECT, are left out.
+// A read costs some tens of nanoseconds: unless the file has only been read sequentially, it is put in a queue, and the
+// planner, a thread that starts when a file has been read a few times, does all else. Nothing here takes a lock,
+// allocates memory or changes errno; signal handlers may call it between any two instructions and leave by longjmp(3).
+// Files that are not regular, and those opened with O_DIRECT, are left out.
 #pragma once
 
 #include <array>

@@ -23,8 +23,7 @@ struct ReadEvent {
   std::uint32_t thread = 0;  ///< number of the thread that reads
   std::int64_t offset = 0, length = 0;
   std::int64_t start_ns = 0;
-  std::int64_t took_before_ns =
-      0;  ///< time of the thread's previous read of this file, or of another thread's; 0: unknown
+  std::int64_t took_before_ns = 0;  ///< an earlier read of this file, if possible the thread's; 0: unknown
 };
 
 class ReadQueue {

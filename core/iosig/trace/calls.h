@@ -1,5 +1,5 @@
-// The calls that a trace knows (calls.inc). Who need not tell calls of one kind apart asks for the kind, not the name:
-// then it also understands calls that are added later.
+// The calls that a trace knows (calls.inc). Code that treats all calls of a kind alike asks for the kind, not for
+// names, so that it also handles calls that are added later.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@ namespace iosig::trace {
 enum class Layer : std::uint8_t { mpi_io, stdio, posix };
 inline constexpr std::string_view layer_names[] = {"mpi-io", "stdio", "posix"};
 
-/// What a call does. Of MPI-IO and stdio only opens, closes and transfers have a kind: the rest shows in the POSIX
-/// calls below.
+/// The effect of a call. A call of MPI-IO or stdio has a kind only if it opens, closes, reads or writes; its other
+/// effects appear as the POSIX calls that it makes.
 enum class CallKind : std::uint8_t {
   other,
   open,   ///< its length is flags of open(2), or the mode of MPI

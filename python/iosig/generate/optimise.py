@@ -26,67 +26,57 @@ LIBRARIES = ("ompio", "romio")  # below MPI-IO: Open MPI's own, and that of the 
 @dataclass(frozen=True)
 class Method:
     name: str
-    is_collective: bool
-    packs: bool  # strided memory goes through a buffer
-    is_joined: bool  # all data sets by one call
-    hints: dict[str, str]  # `{}` stands for `write` or `read`
     meaning: str
+    is_collective: bool = False
+    is_joined: bool = False  # all data sets by one call
+    sieves: bool = False  # ROMIO moves ranges of the file with their gaps
+    packs: bool = False  # strided memory goes through a buffer
     chunks: bool = False  # a rank's block is a chunk of the file, which has another layout then
+    uses_mpi_io: bool = True
+
+    def hints(self, access: str) -> dict[str, str]:
+        """Those of ROMIO; `access` is write or read."""
+        states = {f"romio_cb_{access}": self.is_collective, f"romio_ds_{access}": self.sieves}
+        return {key: "enable" if state else "disable" for key, state in states.items()} if self.uses_mpi_io else {}
 
 
 METHODS = {
     each.name: each
     for each in (
         Method(
-            name="two-phase",
+            "two-phase",
+            "a collective call for each data set: ranks exchange elements, few access the file in large pieces",
             is_collective=True,
-            packs=False,
-            is_joined=False,
-            hints={"romio_cb_{}": "enable", "romio_ds_{}": "disable"},
-            meaning="a collective call for each data set: ranks exchange elements, few access the file in large pieces",
         ),
         Method(
-            name="nonblocking",
+            "nonblocking",
+            "data sets are posted, and moved by one collective call",
             is_collective=True,
-            packs=False,
             is_joined=True,
-            hints={"romio_cb_{}": "enable", "romio_ds_{}": "disable"},
-            meaning="data sets are posted, and moved by one collective call",
         ),
         Method(
-            name="sieving",
-            is_collective=False,
-            packs=False,
-            is_joined=False,
-            hints={"romio_cb_{}": "disable", "romio_ds_{}": "enable"},
-            meaning="each rank for itself: the library moves ranges of the file, gaps included, where pieces are small",
+            "sieving",
+            "each rank for itself: the library moves ranges of the file, gaps included, where pieces are small",
+            sieves=True,
         ),
         Method(
-            name="packed",
-            is_collective=False,
+            "packed",
+            "each rank for itself: elements go through a buffer that has them in the order of the file",
             packs=True,
-            is_joined=False,
-            hints={"romio_cb_{}": "disable", "romio_ds_{}": "disable"},
-            meaning="each rank for itself: elements go through a buffer that has them in the order of the file",
         ),
         Method(
-            name="chunked",
-            is_collective=False,
+            "chunked",
+            "packed, and a block that is several pieces of a data set is one piece of the file, a chunk",
             packs=True,
-            is_joined=False,
-            hints={"romio_cb_{}": "disable", "romio_ds_{}": "disable"},
-            meaning="packed, and a block that is several pieces of a data set is one piece of the file, a chunk",
             chunks=True,
         ),
     )
 }
 CONTAINER = Method(
-    name="independent",
-    is_collective=False,
+    "independent",
+    "each rank for itself: it writes its pieces to its own part of the container, without MPI-IO",
     packs=True,
-    is_joined=False,
-    hints={},
-    meaning="each rank for itself: it writes its pieces to its own part of the container, without MPI-IO",
+    uses_mpi_io=False,
 )
 # By level; the first one is taken by policies that have no say. HDF5 1.10 moves one data set in a call.
 AVAILABLE = {

@@ -139,6 +139,7 @@ class Renderer:
             used_types=sorted({dataset.type for dataset in datasets}),
             writes=any(site.kind == "output" for site in sites),
             reads=any(site.kind == "input" for site in sites),
+            checks_space=any(site.kind == "output" and site.file.level != "posix" for site in sites),
             has_hints=any(site.file.hints or self.hints(site) for site in sites),
             by_library=any(self.hints(site) or self.decisions[site.place].depends_on_library for site in sites),
             has_records=any(dataset.has_records for dataset in datasets),
@@ -171,7 +172,7 @@ class Renderer:
         them, behind the end of the file, with what its buffer held before.
         """
         access = "write" if site.kind == "output" else "read"
-        hints = {key.format(access): value for key, value in self.decisions[site.place].methods["romio"].hints.items()}
+        hints = self.decisions[site.place].methods["romio"].hints(access)
         if site.file.level == "hdf5" and "romio_ds_write" in hints:
             hints["romio_ds_write"] = "disable"
         return {key: value for key, value in hints.items() if key not in site.file.hints}
