@@ -1,7 +1,7 @@
 // Where the requests of one length and kind begin in a region, as few groups that tell hot parts from others.
 //
-// A layout is only as good as what is known of the requests: if all of them are for one megabyte of a region of 64 MB,
-// large stripes put them on one server. Pure, deterministic.
+// A layout is only as good as the description of the requests: if all of them are for one megabyte of a region of 64
+// MB, large stripes put them on one server. Pure, deterministic.
 #pragma once
 
 #include <cstdint>

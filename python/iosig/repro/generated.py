@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iosig.command import CHECKOUT
+from iosig.generate.measure import libraries_of
 from iosig.repro.mpi_programs import ENVIRONMENT, LAUNCHERS, RANKS
 
 EXAMPLES = CHECKOUT / "examples" / "generate"
@@ -29,13 +30,10 @@ def libraries(level: str, mpi: str) -> list[str]:
     """The compiler's options for a level of I/O. Raises OSError if the library is not there."""
     if shutil.which(f"mpicc.{mpi}") is None or shutil.which(f"mpirun.{mpi}") is None:
         raise OSError(f"needs {mpi}")
-    if level == "mpiio":
-        return []
-    package = f"hdf5-{mpi}" if level == "hdf5" else level
-    found = subprocess.run(["pkg-config", "--cflags", "--libs", package], capture_output=True, text=True)
-    if found.returncode != 0 or (level == "pnetcdf" and mpi != "openmpi"):  # Debian's is built with Open MPI
+    options = libraries_of(level, f"-{mpi}")
+    if options is None or (level == "pnetcdf" and mpi != "openmpi"):  # Debian's is built with Open MPI
         raise OSError(f"needs {level} with {mpi}")
-    return found.stdout.split()
+    return options
 
 
 def modules(level: str, mpi: str) -> list[str]:
