@@ -1,8 +1,8 @@
 """Fig. 14 of the DOE report: S3D I/O, written in Fortran, with I/O code by hand and as IOGenie generated it.
 
 As Fig. 13: the report's numbers are not in its text, which says that the overhead of generated code is negligible.
-Here: an application with S3D I/O's arrays (examples/generate/s3d.f90). The program by hand is in C: the time is spent in
-the same libraries, for the same bytes.
+Here: an application with S3D I/O's arrays (examples/generate/s3d.f90). The program by hand is in C: the time is
+spent in the same libraries, for the same bytes.
 
 The report also says that S3D I/O's access is contiguous, and that IOGenie generates code for two-phase I/O.
 """

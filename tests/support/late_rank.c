@@ -12,36 +12,36 @@ static void come_late(size_t bytes) {
   if (bytes >= 8192 && rank != NULL && late != NULL && strcmp(rank, late) == 0) usleep(500000);
 }
 
-static size_t sum(const struct iovec *parts, int count) {
+static size_t sum(const struct iovec* parts, int count) {
   size_t bytes = 0;
   int n;
   for (n = 0; n < count; n++) bytes += parts[n].iov_len;
   return bytes;
 }
 
-ssize_t write(int fd, const void *bytes, size_t count) {
-  ssize_t (*const next)(int, const void *, size_t) = (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+ssize_t write(int fd, const void* bytes, size_t count) {
+  ssize_t (*const next)(int, const void*, size_t) = (ssize_t(*)(int, const void*, size_t))dlsym(RTLD_NEXT, "write");
   come_late(count);
   return next(fd, bytes, count);
 }
 
-ssize_t writev(int fd, const struct iovec *parts, int count) {
-  ssize_t (*const next)(int, const struct iovec *, int) =
-      (ssize_t(*)(int, const struct iovec *, int))dlsym(RTLD_NEXT, "writev");
+ssize_t writev(int fd, const struct iovec* parts, int count) {
+  ssize_t (*const next)(int, const struct iovec*, int) =
+      (ssize_t(*)(int, const struct iovec*, int))dlsym(RTLD_NEXT, "writev");
   come_late(sum(parts, count));
   return next(fd, parts, count);
 }
 
-ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
-  ssize_t (*const next)(int, const void *, size_t, off_t) =
-      (ssize_t(*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
+ssize_t pwrite(int fd, const void* bytes, size_t count, off_t offset) {
+  ssize_t (*const next)(int, const void*, size_t, off_t) =
+      (ssize_t(*)(int, const void*, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
   come_late(count);
   return next(fd, bytes, count, offset);
 }
 
-ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offset) {
-  ssize_t (*const next)(int, const struct iovec *, int, off_t) =
-      (ssize_t(*)(int, const struct iovec *, int, off_t))dlsym(RTLD_NEXT, "pwritev");
+ssize_t pwritev(int fd, const struct iovec* parts, int count, off_t offset) {
+  ssize_t (*const next)(int, const struct iovec*, int, off_t) =
+      (ssize_t(*)(int, const struct iovec*, int, off_t))dlsym(RTLD_NEXT, "pwritev");
   come_late(sum(parts, count));
   return next(fd, parts, count, offset);
 }
