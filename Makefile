@@ -58,7 +58,7 @@ fuzz: ## every fuzzer, an hour each (SECONDS=3600); what they learn stays in bui
 	@tools/setup build test
 	@tools/fuzz --seconds $(or $(SECONDS),3600)
 
-lint: ## format, clang-tidy, ruff, mypy, shellcheck, layers
+lint: ## format, clang-tidy, ruff, mypy, shellcheck, layers, tables of the docs
 	@tools/setup build python test lab lint
 	@$(MAKE) --no-print-directory python
 	@tools/lint

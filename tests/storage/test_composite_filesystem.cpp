@@ -1,4 +1,4 @@
-// btrfs as sysfs shows it (Linux 6.18), ZFS as zpool prints it.
+// btrfs as sysfs shows it (Linux 6.18): its profiles, and what is wrong with it.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -9,7 +9,6 @@
 
 using namespace iosig;
 namespace fs = std::filesystem;
-using test::recorded;
 using test::RecordedMachine;
 using test::text_of;
 
@@ -50,26 +49,6 @@ std::string btrfs(int disks, const std::vector<std::string>& profiles) {
   return text_of(Btrfs(disks, profiles).composed());
 }
 
-/// Disks sda .. sdg and two of NVMe, and a pool "tank".
-class Zfs {
- public:
-  Zfs() {
-    for (const char* disk : {"sda", "sdb", "sdc", "sdd", "sde", "sdf", "sdg"}) machine_.disk(disk, 1);
-    for (const char* disk : {"nvme0n1", "nvme1n1"}) {
-      const fs::path directory = machine_.disk(disk);
-      for (const char* part : {"p1", "p2"})
-        machine_.put(machine_.block(std::string(disk) + part, directory) / "partition", "1");
-    }
-  }
-  std::string with(const std::string& status) {
-    machine_.says("zpool status -P -L tank", status);
-    return text_of(inspect_composition(mounted("zfs", "tank/home"), {}, machine_.machine()));
-  }
-
- private:
-  RecordedMachine machine_;
-};
-
 }  // namespace
 
 TEST_CASE("composite: btrfs survives as many losses as its profile has further copies, whichever devices are lost") {
@@ -103,20 +82,4 @@ TEST_CASE("composite: a btrfs of an unknown profile, without a device, or that r
   CHECK(whole.whole.device.name == "btrfs-5d0f9a2c");  // not that of one of its members
   CHECK(whole.whole.device.path == std::string("/dev/disk/by-uuid/") + uuid);
   CHECK_FALSE(whole.whole.device.capacity_bytes.has_value());
-}
-
-TEST_CASE("composite: a ZFS pool is its vdevs striped; logs and caches hold no data, special vdevs do") {
-  Zfs zfs;
-  CHECK(zfs.with(recorded("zpool-status-raidz2.txt")) == "mds4+2(sda,sdb,sdc,sdd,sde,sdf)");
-  CHECK(zfs.with(recorded("zpool-status-mirrors.txt")) ==
-        "stripe(raid1(sda,sdb),raid1(sdc,sdd),raid1(nvme0n1,nvme1n1))");
-  CHECK(zfs.with(recorded("zpool-status-degraded.txt")) == "tank");
-}
-
-TEST_CASE("composite: a pool's status that is cut off tells nothing") {
-  Zfs zfs;
-  for (const char* name : {"zpool-status-raidz2.txt", "zpool-status-mirrors.txt"}) {
-    const std::string status = recorded(name);
-    for (std::size_t length = 0; length < status.size(); ++length) CHECK(zfs.with(status.substr(0, length)) == "tank");
-  }
 }

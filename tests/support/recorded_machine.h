@@ -4,26 +4,19 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
 #include <string_view>
 
-#include "iosig/base/files.h"
 #include "iosig/storage/machine.h"
 #include "support/directories.h"
 
 namespace iosig::test {
 
 namespace fs = std::filesystem;
-
-/// tests/data/composites/README.md tells where it is from.
-inline std::string recorded(const std::string& name) {
-  const auto text = read_file(IOSIG_TEST_DATA "/composites/" + name);
-  REQUIRE_MESSAGE(text.has_value(), text.error().message);
-  return *text;
-}
 
 class RecordedMachine {
  public:
@@ -49,12 +42,13 @@ class RecordedMachine {
     numbers_[name] = number;
     return directory;
   }
-  /// A flash disk with as many partitions: sda, sda1, sda2, ...
+  /// A flash disk with as many partitions: sda, sda1, sda2, ... or nvme0n1, nvme0n1p1, ...
   fs::path disk(const std::string& name, int partitions = 0) {
     fs::path directory = block(name, "devices/pci0/ata1/host0/block");
     put(directory / "queue/rotational", "0");
     for (int i = 1; i <= partitions; ++i)
-      put(block(fmt::format("{}{}", name, i), directory) / "partition", fmt::format("{}", i));
+      put(block(fmt::format("{}{}{}", name, std::isdigit(name.back()) ? "p" : "", i), directory) / "partition",
+          fmt::format("{}", i));
     return directory;
   }
   /// md over the block devices `members`.
@@ -85,6 +79,7 @@ class RecordedMachine {
     return directory;
   }
   void says(const std::string& command, const std::string& output) { outputs_[command] = output; }
+  [[nodiscard]] bool has(const std::string& name) const { return numbers_.contains(name); }
   [[nodiscard]] const std::string& number(const std::string& name) const { return numbers_.at(name); }
   [[nodiscard]] const fs::path& sysfs() const { return root_; }
 

@@ -117,38 +117,67 @@ constexpr Parameter file_of_reads(std::string_view name, std::string_view exampl
 
 using S = Signature;
 constexpr Parameter parameters[] = {
+    // | `global`, `local` | every node of the job must see the data; one node is enough | constraint |
     flag<&S::visibility, Visibility::global>("global", "every node of the job must see the data", visibility),
     flag<&S::visibility, Visibility::local>("local", "one node is enough", visibility),
+    // | `random`, `sequential` | accesses are at random offsets; accesses are contiguous | descriptive |
     flag<&S::access, AccessOrder::random>("random", "accesses jump about", order),
     flag<&S::access, AccessOrder::sequential>("sequential", "accesses follow one another", order),
+    // | `sync`, `nosync` | each operation waits for the storage (fdatasync, O_SYNC, O_DIRECT), the default; operations
+    // go through the page cache | descriptive |
     flag<&S::synchrony, Synchrony::sync>("sync", "each operation waits for the storage: fdatasync, O_SYNC, O_DIRECT",
                                          synchrony),
     flag<&S::synchrony, Synchrony::nosync>("nosync", "operations go through the page cache, nothing waits", synchrony),
+    // | `persist`, `temp` | the data must survive a power failure; the data may be deleted when the job ends |
+    // constraint |
     flag<&S::lifetime, Lifetime::persist>("persist", "the data must survive a loss of power", lifetime),
     flag<&S::lifetime, Lifetime::temp>("temp", "the data may go when the job ends", lifetime),
+    // | `home`, `rest` | the data must be at their path after the job; the data may stay on persistent storage where
+    // they were written, behind a link at their path ([below](#home-or-rest)) | decision |
     flag<&S::residence, Residence::home>("home", "the data must be at their path after the job", residence),
     flag<&S::residence, Residence::rest>("rest", "the data may stay where they are written, behind a link", residence),
+    // | `volatile` | the data may be lost with power although they are not `temp`: memory is admissible, and the data
+    // come home from there | constraint |
     flag<&S::may_be_volatile, true>("volatile", "data that are not temp may be lost with power, too"),
+    // | `archive` | written for archival, seldom read: archive mount points only | constraint |
     flag<&S::archive, true>("archive", "written for archival, seldom read: archive mount points only"),
+    // | `tamperproof` | must not be altered later: tamperproof mount points only | constraint |
     flag<&S::tamperproof, true>("tamperproof", "must not be altered later: tamperproof mount points only"),
+    // | `container`, `container(2)` | a [container](container.md): a log for each writer instead of one file for all,
+    // its data on the best mount point, or spread over the best 2 ([below](#container)) | form |
     value<&S::container_targets, parse_targets, count_text>(
         "container", "2", "a log for each writer instead of one file for all, over so many mount points", "1"),
+    // | `size-per-IO(16MB)` | typical size of one read or write | descriptive |
     value<&S::bytes_per_io, parse_positive_bytes, bytes_text>("size-per-IO", "16MB",
                                                               "typical size of one read or write"),
+    // | `totalsize(6GB)` | space that the data need | constraint |
     value<&S::total_bytes, parse_positive_bytes, bytes_text>("totalsize", "6GB", "room that the data needs"),
+    // | `read-share(30%)` | share of the operations that read; by default all operations write. `read-share(1)`: the
+    // data exist and are only read | descriptive |
     value<&S::read_share, parse_share, number_text>("read-share", "30%", "share of the operations that read"),
+    // | `passes(3)` | bytes that the job transfers, as a multiple of `totalsize`; default 1. With `passes(3)
+    // read-share(67%)` they are written once and read twice | descriptive |
     value<&S::passes, parse_passes, count_text>("passes", "3", "how often the job transfers all the data"),
+    // | `think-time(10min)` | time that the job computes between its transfers; the page cache is stored meanwhile.
+    // Default 0 | descriptive |
     value<&S::think_s, parse_positive_seconds, seconds_text>("think-time", "10min",
                                                              "time that the job computes between its transfers"),
+    // | `MTTDL(20y)` | smallest acceptable mean time to data loss | constraint |
     value<&S::mttdl_s, parse_positive_seconds, seconds_text>("MTTDL", "20y",
                                                              "smallest acceptable mean time to data loss"),
+    // | `availability(1e-6)` | largest acceptable probability of losing the data during `duration` (default: one year)
+    // | constraint |
     value<&S::availability, parse_share, number_text>(
         "availability", "1e-6", "largest acceptable probability of losing the data during duration"),
+    // | `duration(2h)` | how long the data are needed | constraint |
     value<&S::duration_s, parse_positive_seconds, seconds_text>("duration", "2h", "how long the data is needed"),
+    // | `pattern(field.reads)`, `order(epoch.order)` | a file that says how the data will be read
+    // ([below](#pattern-and-order)) | prefetching |
     file_of_reads<DeclaredReads::Form::pattern>("pattern", "field.reads",
                                                 "a file with the pattern in which the data will be read"),
     file_of_reads<DeclaredReads::Form::order>("order", "epoch.order",
                                               "a file with the order in which records will be read"),
+    // | `policy(paper)` | which [policy](choice.md#policies) decides: `job` or `paper` | decision |
     value<&S::policy, parse_policy, policy_text>("policy", "paper",
                                                  "job: time of the whole job; paper: throughput alone"),
 };

@@ -1,6 +1,4 @@
-// The file system types that IOSIG knows, one row each: the only list of their traits. A type that is not listed is
-// local, keeps its data, and has no other trait. The reader that tells what a type's storage is made of has its row in
-// storage/composite.cpp.
+// The traits of file system types. filesystems.inc has a row for each type.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 #include <utility>
 
@@ -46,6 +47,7 @@ class Builder {
   }
 
  private:
+  /// | partition | sysfs | its disk, if it is a member: two partitions of a disk fail together |
   [[nodiscard]] std::optional<Tree> block(const std::string& kernel_name) {
     std::error_code failure;
     fs::path directory = fs::canonical(fs::path(machine_.sysfs) / "class" / "block" / kernel_name, failure);
@@ -170,6 +172,12 @@ std::optional<Part> striped_groups(std::uint32_t losses, std::size_t each, std::
   }
   if (groups.size() == 1) return std::move(groups.front());
   return composite_part(RedundancyScheme::stripe, std::move(groups));
+}
+
+bool is_plain(std::string_view word) {
+  return !word.empty() && word.front() != '-' && std::ranges::all_of(word, [](unsigned char c) {
+    return std::isalnum(c) || std::string_view("._-:@[]").find(static_cast<char>(c)) != std::string_view::npos;
+  });
 }
 
 std::optional<std::string> ask(const Machine& machine, const Command& command) {

@@ -170,6 +170,8 @@ std::optional<Part> single_slave(const fs::path& directory) {
 
 }  // namespace
 
+/// | md | sysfs, `md/` | `stripe` (linear, raid0), `raid1`, `raid5` (and 4), `raid6`, `raid10` (near copies on pairs;
+/// other layouts as `mds` with one parity less than there are copies) |
 std::optional<Part> read_md(const fs::path& directory, const Machine&) {
   const auto level = read_word(directory / "md" / "level");
   const auto disks = read_count(directory / "md" / "raid_disks");
@@ -195,6 +197,9 @@ std::optional<Part> read_md(const fs::path& directory, const Machine&) {
   return raid10_part(*layout & 0xff, (*layout >> 8) & 0xff, std::move(parts));
 }
 
+/// | device-mapper, LVM | `dmsetup table` and `status` (root); else `slaves/`, if there is one | over one device
+/// (linear, crypt, thin, ...): as that device; `striped`, several segments, caches that write back: `stripe`; `mirror`,
+/// `raid`: as md |
 std::optional<Part> read_device_mapper(const fs::path& directory, const Machine& machine) {
   std::error_code failure;
   if (!fs::exists(directory / "dm", failure)) return std::nullopt;
@@ -226,6 +231,7 @@ std::optional<Part> read_device_mapper(const fs::path& directory, const Machine&
   return composite_part(RedundancyScheme::stripe, std::move(segments));
 }
 
+/// | bcache | sysfs | its backing device; with a cache that writes back, a `stripe` of both |
 std::optional<Part> read_bcache(const fs::path& directory, const Machine&) {
   const auto mode = read_word(directory / "bcache" / "cache_mode");  // "writethrough [writeback] writearound none"
   std::error_code failure;

@@ -121,6 +121,7 @@ std::optional<Part> read_vdev(const std::vector<Vdev>& vdevs, std::size_t& next,
 
 }  // namespace
 
+/// | btrfs | sysfs, `fs/btrfs/` | see below; the name of the device is `btrfs-` and the beginning of the UUID |
 std::optional<Part> read_btrfs(const Mount& mount, const Machine& machine) {
   const auto directory = block_directory(mount, machine.sysfs);
   const std::string device = (directory ? *directory : fs::path(mount.source)).filename().string();
@@ -142,9 +143,11 @@ std::optional<Part> read_btrfs(const Mount& mount, const Machine& machine) {
   return std::nullopt;
 }
 
+/// | ZFS | `zpool status` | mirrors as `raid1`, raidz and draid as `mds`; several vdevs, special ones too, as a
+/// `stripe` of these; logs, caches and spares hold no data |
 std::optional<Part> read_zfs(const Mount& mount, const Machine& machine) {
   const std::string pool = mount.source.substr(0, mount.source.find('/'));
-  if (pool.empty() || pool.front() == '-') return std::nullopt;
+  if (!is_plain(pool)) return std::nullopt;
   const auto status = ask(machine, {"zpool", "status", "-P", "-L", pool});
   if (!status || status->find("\nerrors:") == std::string::npos) return std::nullopt;  // its last line
   const std::vector<Vdev> vdevs = vdevs_of(*status);

@@ -2,8 +2,8 @@
 //
 // Servers are not asked for more: what a brick, a target or an OST is made of is unknown unless the user adds it to the
 // description. If the servers of a file system are not known individually, only the code of its data is reported.
-// Sources: each file system's manual, and the source of its tool where the manual does not show the output; see
-// tests/data/composites/README.md.
+// Sources: each file system's manual, and the source of its tool where the manual does not show the output; each case
+// in tests/data/composites names its own.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -26,13 +26,6 @@ std::optional<std::string_view> line_after(std::string_view text, std::string_vi
   for (const std::string_view line : split(text, '\n'))
     if (const std::string_view body = trimmed(line); body.starts_with(key)) return trimmed(body.substr(key.size()));
   return std::nullopt;
-}
-
-/// Returns whether `word` is safe as a command argument: no tool can take it for an option or a list.
-bool is_plain(std::string_view word) {
-  return !word.empty() && word.front() != '-' && std::ranges::all_of(word, [](unsigned char c) {
-    return std::isalnum(c) || std::string_view("._-:@[]").find(static_cast<char>(c)) != std::string_view::npos;
-  });
 }
 
 Part named(Part part, std::string name, std::string path) {
@@ -190,6 +183,8 @@ std::vector<std::vector<std::string_view>> rows_of(std::string_view table) {
 
 }  // namespace
 
+/// | GlusterFS | `gluster volume info` | bricks: `stripe` (distribute) of `replica` or `mds` (disperse); an arbiter
+/// holds no data |
 std::optional<Part> read_glusterfs(const Mount& mount, const Machine& machine) {
   const std::size_t colon = mount.source.rfind(':');
   if (colon == std::string::npos) return std::nullopt;
@@ -226,6 +221,7 @@ std::optional<Part> read_glusterfs(const Mount& mount, const Machine& machine) {
   return named(std::move(whole), volume, mount.source);
 }
 
+/// | CephFS | `getfattr`, `ceph` | the data pool's code, without members: `replica` or `mds` |
 std::optional<Part> read_cephfs(const Mount& mount, const Machine& machine) {
   const std::string pool_name = ceph_pool(mount, machine);
   const auto pools = pool_name.empty() ? std::nullopt : ask_ceph(machine, {"osd", "pool", "ls", "detail"});
@@ -246,6 +242,8 @@ std::optional<Part> read_cephfs(const Mount& mount, const Machine& machine) {
   return std::nullopt;
 }
 
+/// | Lustre | `lfs` | `stripe` of the OSTs, or of those of the default pool; with mirrored files `mds`. MDTs are left
+/// out |
 std::optional<Part> read_lustre(const Mount& mount, const Machine& machine) {
   const std::size_t colon = mount.source.find(":/");
   if (colon == std::string::npos) return std::nullopt;
@@ -277,6 +275,7 @@ std::optional<Part> read_lustre(const Mount& mount, const Machine& machine) {
   return named(std::move(whole), name, mount.source);
 }
 
+/// | BeeGFS | `beegfs-ctl` | `stripe` of targets or, with buddy mirrors, of `replica`s |
 std::optional<Part> read_beegfs(const Mount& mount, const Machine& machine) {
   const auto entry = ask(machine, {"beegfs-ctl", "--getentryinfo", mount.path});
   const auto type = entry ? line_after(*entry, "+ Type:") : std::nullopt;
@@ -302,6 +301,7 @@ std::optional<Part> read_beegfs(const Mount& mount, const Machine& machine) {
   return named(striped_groups(1, 2, std::move(parts)), name, mount.source);
 }
 
+/// | GPFS | `mmlsfs` | `replica`, without members, from two default copies of data and metadata on |
 std::optional<Part> read_gpfs(const Mount& mount, const Machine& machine) {
   const std::string name = mount.source.substr(mount.source.rfind('/') + 1);  // gpfs0 or /dev/gpfs0
   if (!is_plain(name)) return std::nullopt;
@@ -317,6 +317,8 @@ std::optional<Part> read_gpfs(const Mount& mount, const Machine& machine) {
   return named(unnamed_part(RedundancyScheme::replica, 1, copies - 1), name, mount.source);
 }
 
+/// | MooseFS | `mfsgetsclass`, `mfslistsclass` | `replica`, without members: the copies of the storage class, the
+/// fewest once archived |
 std::optional<Part> read_moosefs(const Mount& mount, const Machine& machine) {
   const auto answer = ask(machine, {"mfsgetsclass", mount.path});  // "/mnt/mfs: 'archive'", "/mnt/mfs: 3"
   const auto classes = ask(machine, {"mfslistsclass", "-l", mount.path});
@@ -336,6 +338,7 @@ std::optional<Part> read_moosefs(const Mount& mount, const Machine& machine) {
   return named(unnamed_part(RedundancyScheme::replica, 1, *copies - 1), "", mount.source);
 }
 
+/// | OrangeFS | `pvfs2-statfs` | `stripe` of its I/O servers |
 std::optional<Part> read_orangefs(const Mount& mount, const Machine& machine) {
   const auto statistics = ask(machine, {"pvfs2-statfs", "-m", mount.path});
   const std::size_t begin = statistics ? statistics->find("I/O server statistics:") : std::string::npos;

@@ -1,6 +1,4 @@
-// The readers of composites. Each reports one level of one kind, or nothing if it is of another kind or in doubt. The
-// readers of block devices are then asked in turn, so each must recognise its own kind by something that no other has
-// (md/, dm/, bcache/ in sysfs). Used by storage/composite, and individually by tests.
+// The readers of composites, and what they are made with. Used by storage/composite, and individually by tests.
 #pragma once
 
 #include <array>
@@ -47,53 +45,35 @@ struct Part {
 /// Returns a stripe of groups of `each` consecutive `parts`; each group survives `losses` of its own.
 [[nodiscard]] std::optional<Part> striped_groups(std::uint32_t losses, std::size_t each, std::vector<Part> parts);
 
-/// Returns the output of a tool that prints lines; nothing if it failed or its last line is truncated. Names that go to
-/// a tool must not be options.
+/// Returns whether `word` is safe as an argument of a tool, which can take it for no option and no list. Whatever a
+/// mount names must be plain, or an absolute path.
+[[nodiscard]] bool is_plain(std::string_view word);
+/// Returns the output of a tool that prints lines; nothing if it failed or its last line is truncated.
 [[nodiscard]] std::optional<std::string> ask(const Machine& machine, const Command& command);
 
-// These take the sysfs directory of a whole block device (composite_block.cpp).
-/// Reads md from its directory `md/`: linear and levels 0, 1, 4, 5, 6, 10.
+// A reader answers for one level of one kind, or gives nothing if it is of another kind or in doubt. Each is described
+// where it is defined.
+
+/// Of block devices, by the sysfs directory of the whole device (composite_block.cpp). The first that recognises the
+/// device counts, so each must know its kind by something that no other has (md/, dm/, bcache/).
 [[nodiscard]] std::optional<Part> read_md(const std::filesystem::path& directory, const Machine& machine);
-/// Reads device-mapper from `dmsetup table` (root only): LVM, encryption, caches; otherwise single devices from
-/// `slaves/`.
 [[nodiscard]] std::optional<Part> read_device_mapper(const std::filesystem::path& directory, const Machine& machine);
-/// Reads bcache: its backing device; also the cache if it holds data of its own (writeback).
 [[nodiscard]] std::optional<Part> read_bcache(const std::filesystem::path& directory, const Machine& machine);
-
-// These take a mount of that file system (composite_filesystem.cpp).
-/// Reads btrfs from sysfs: the losses that both data and metadata survive.
-[[nodiscard]] std::optional<Part> read_btrfs(const Mount& mount, const Machine& machine);
-/// Reads a ZFS pool from `zpool status`.
-[[nodiscard]] std::optional<Part> read_zfs(const Mount& mount, const Machine& machine);
-
-// These do so for network file systems, using their clients' tools (composite_network.cpp).
-[[nodiscard]] std::optional<Part> read_glusterfs(const Mount& mount, const Machine& machine);
-[[nodiscard]] std::optional<Part> read_cephfs(const Mount& mount, const Machine& machine);
-[[nodiscard]] std::optional<Part> read_lustre(const Mount& mount, const Machine& machine);
-[[nodiscard]] std::optional<Part> read_beegfs(const Mount& mount, const Machine& machine);
-[[nodiscard]] std::optional<Part> read_gpfs(const Mount& mount, const Machine& machine);
-[[nodiscard]] std::optional<Part> read_moosefs(const Mount& mount, const Machine& machine);
-[[nodiscard]] std::optional<Part> read_orangefs(const Mount& mount, const Machine& machine);
-
-// Every reader is in one of these lists, which storage/composite goes through.
-
-/// Of block devices: the first that recognises the device counts.
 inline constexpr std::array block_readers{read_md, read_device_mapper, read_bcache};
 
-using MountReader = std::optional<Part> (*)(const Mount&, const Machine&);
-/// Of mounts, by Mount::filesystem.
+/// Of mounts, by Mount::filesystem: the rows of model/filesystems.inc that name a reader (composite_filesystem.cpp,
+/// composite_network.cpp).
+using MountReader = std::optional<Part> (*)(const Mount& mount, const Machine& machine);
+#define IOSIG_FILESYSTEM(...)
+#define IOSIG_COMPOSITE(name, magic, traits, max_file_bytes, reader) \
+  [[nodiscard]] std::optional<Part> reader(const Mount& mount, const Machine& machine);
+#include "iosig/model/filesystems.inc"
+#undef IOSIG_COMPOSITE
+#define IOSIG_COMPOSITE(name, magic, traits, max_file_bytes, reader) {name, reader},
 inline constexpr auto mount_readers = std::to_array<std::pair<std::string_view, MountReader>>({
-    {"btrfs", read_btrfs},
-    {"zfs", read_zfs},
-    {"fuse.glusterfs", read_glusterfs},
-    {"ceph", read_cephfs},
-    {"fuse.ceph", read_cephfs},
-    {"fuse.ceph-fuse", read_cephfs},
-    {"lustre", read_lustre},
-    {"beegfs", read_beegfs},
-    {"gpfs", read_gpfs},
-    {"fuse.mfs", read_moosefs},
-    {"pvfs2", read_orangefs},
+#include "iosig/model/filesystems.inc"
 });
+#undef IOSIG_COMPOSITE
+#undef IOSIG_FILESYSTEM
 
 }  // namespace iosig

@@ -65,6 +65,7 @@ std::string unnumbered_name(const Mount& mount) {
   return last.empty() ? mount.filesystem : last;
 }
 
+/// | NFS, SMB | mount options | one device, the server, with its `transport` (tcp, rdma): a client cannot see more |
 /// Returns the transport to an NFS or SMB server from the options: "tcp", "udp", "rdma", or "".
 std::string network_transport(const Mount& mount) {
   if (auto protocol = option_of(mount, "proto")) return *std::move(protocol);
