@@ -47,7 +47,8 @@ void add_generate(Verb app) {
       app.add_verb("generate", "Write parallel I/O code from directives in a template").group(python_group);
   verb.describe_option("TEMPLATE", "C, C++ or Fortran with directives: #pragma sigio, !$sigio").type_name("FILE");
   verb.describe_option("-o,--output", "the program with its I/O; standard output unless given").type_name("FILE");
-  verb.describe_option("--level", "instead of the files' own: mpiio, pnetcdf or hdf5").type_name("LEVEL");
+  verb.describe_option("--level", "instead of the files' own: mpiio, pnetcdf, hdf5, netcdf4 or posix")
+      .type_name("LEVEL");
   verb.describe_option("--policy",
                        "how data are moved: model, doe2014, two-phase, nonblocking, sieving, packed or chunked")
       .type_name("POLICY");
@@ -55,6 +56,8 @@ void add_generate(Verb app) {
   verb.describe_option("--assume", "what a name of the program is then; may be repeated").type_name("NAME=VALUE");
   verb.describe_option("--costs", "what --measure found; the user's or the package's unless given").type_name("FILE");
   verb.describe_option("--measure", "measure what I/O costs in DIR, into --output or the user's file").type_name("DIR");
+  verb.describe_option("--time-limit", "how long --measure takes for an MPI library; 120 unless given")
+      .type_name("SECONDS");
   verb.describe_option("-I,--include", "search this directory for included files; may be repeated").type_name("DIR");
   verb.describe_option("-D,--define", "define NAME as #define does; may be repeated").type_name("NAME[=VALUE]");
   verb.describe_flag("--check", "only report mistakes; status 1 if there are errors");

@@ -10,7 +10,7 @@ Each stage of the pipeline is a file:
     declarations.py  whether the arrays are what the directives say, by libclang (C and C++)
     analysis.py   which bytes are contiguous: in memory, in a rank's view of the file, across ranks
     sizes.py      how many pieces and bytes that is
-    costs.py      what these cost with each I/O library; measure.py measures it, with probe.c
+    costs.py      what these cost with each I/O library; measure.py measures it, with probe.c and probe_runs.py
     optimise.py   how the data are moved, and why
     render.py     code from Jinja templates (templates/), put in place of the directives
 

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,16 +19,18 @@ from iosig.generate.build import MAX_INT, build
 from iosig.generate.costs import SCHEMA, costs_text, read_costs, user_file
 from iosig.generate.declarations import check_declarations
 from iosig.generate.interactive import Conversation
-from iosig.generate.measure import measured_costs
+from iosig.generate.measure import TIME_LIMIT_S, measured_costs
 from iosig.generate.model import LEVELS, MemoryAxis, Model
 from iosig.generate.optimise import POLICIES, Decision, decide
 from iosig.generate.render import MARK, Renderer
 from iosig.generate.sizes import MOST, Sizes, constants
 from iosig.generate.template import Mistake, Template, read_template
+from iosig.interruptions import interrupted_by_signals
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 FINDINGS, BAD_INPUT = 1, 3
+LOG_EVERY_S = 5.0
 RANKS = 4  # for which policies are made unless the user says how many
 SHARES = {
     "block": "{1} elements from {0}",
@@ -120,16 +123,36 @@ def decided(
     return [decide(site, policy, Sizes(ranks, known), measured) for site in model.sites]
 
 
-def measure_costs(directory: str, ranks: int, output: Path) -> None:
+class StandardError:
+    """Of what is in progress, each line is shown on a terminal, and one every few seconds in a log."""
+
+    last_s = -LOG_EVERY_S
+
+    def say(self, line: str) -> None:
+        print(f"iosig generate: {line}", file=sys.stderr, flush=True)
+        self.last_s = time.monotonic()
+
+    def progress(self, line: str) -> None:
+        if sys.stderr.isatty() or time.monotonic() - self.last_s >= LOG_EVERY_S:
+            self.say(line)
+
+
+def measure_costs(directory: str, ranks: int, output: Path, time_limit_s: float = TIME_LIMIT_S) -> None:
     """Replaces only costs; what keeps it from being written is known before minutes of measuring."""
     if output.is_file() and SCHEMA not in output.read_text(encoding="utf-8", errors="replace"):
         raise ValueError(f"{output}: exists and holds no costs; move it away or give another name")
     output.parent.mkdir(parents=True, exist_ok=True)
     if not os.access(output.parent, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(output))
-    text = costs_text(measured_costs(ranks, directory), ranks, directory)
+    try:
+        with interrupted_by_signals():
+            found = measured_costs(ranks, Path(directory), time_limit_s, StandardError())
+    except KeyboardInterrupt as interrupt:
+        state = "is as it was" if output.exists() else "was not written"
+        print(f"iosig generate: interrupted; {output} {state}. --time-limit makes it shorter", file=sys.stderr)
+        raise typer.Exit(128 + interrupt.args[0]) from None
     with replaced(output) as draft:
-        draft.write_text(text)
+        draft.write_text(costs_text(found, ranks, directory))
     print(f"wrote {output}", file=sys.stderr)
 
 
@@ -151,6 +174,9 @@ def generate(
     measure: Annotated[
         str, typer.Option(metavar="DIR", help="Measure what I/O costs in DIR, into --output or the user's file.")
     ] = "",
+    time_limit: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, help="How long --measure takes for an MPI library, about.")
+    ] = TIME_LIMIT_S,
     include: Annotated[
         list[str] | None, typer.Option("--include", "-I", metavar="DIR", help="Where included files are; repeatable.")
     ] = None,
@@ -174,7 +200,7 @@ def generate(
     if policy not in POLICIES:
         raise typer.BadParameter(f"expected one of {', '.join(POLICIES)}", param_hint="--policy")
     if measure:
-        measure_costs(measure, ranks, user_file() if output == "-" else Path(output))
+        measure_costs(measure, ranks, user_file() if output == "-" else Path(output), time_limit)
         return
     if not template:
         raise typer.BadParameter("TEMPLATE is required", param_hint="TEMPLATE")

@@ -46,7 +46,10 @@ class Costs:
 
 
 def read_costs(path: Path | None = None) -> Costs:
-    """Of the file, or the user's, or the package's. Fails with ValueError if the file is not as it must be."""
+    """Of the file, or the user's, or the package's; with a library that was not measured, the package's.
+
+    Fails with ValueError if the file is not as it must be.
+    """
     if path is None:
         own = user_file()
         path = own if own.exists() else PACKAGED
@@ -75,8 +78,13 @@ def read_costs(path: Path | None = None) -> Costs:
         output, call, memory_piece, file_piece, byte = (row[term] for term in TERMS)
         key = row["level"], row["library"], row["access"], row["method"]
         rows[key] = output, call, memory_piece, file_piece, byte
-    is_packaged = path == PACKAGED
-    return Costs("the package's, not measured here; see --measure" if is_packaged else f"those of {path}", rows)
+    if path == PACKAGED:
+        return Costs("the package's, not measured here; see --measure", rows)
+    measured = {library for _, library, _, _ in rows}
+    others = {key: costs for key, costs in read_costs(PACKAGED).rows.items() if key[1] not in measured}
+    borrowed = ", ".join(sorted({library.upper() for _, library, _, _ in others}))
+    origin = f"those of {path}" + (f"; of {borrowed} the package's" if borrowed else "")
+    return Costs(origin, others | rows)
 
 
 def costs_text(rows: dict[tuple[str, str, str, str], TransferTerms], ranks: int, place: str) -> str:

@@ -1,162 +1,271 @@
 """`iosig generate --measure`: what calls, pieces and bytes cost here, with each I/O library that is installed.
 
-A program (probe.c) is generated for each level and method, and run with each MPI library; the costs are fitted to its
-times (core/iosig/cost/collective.h): to medians, because the load of the machine delays some methods more than others.
+A program (probe.c) is generated for each level and method, and run with each MPI library (probe_runs.py) until its
+times are known well enough, or the time is over; the costs are fitted to them (core/iosig/cost/collective.h): to
+medians, because the load of the machine delays some methods more than others.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import statistics
 import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
+import time
+from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tempfile import gettempdir
+from typing import TYPE_CHECKING, Protocol
 
 from iosig._core import fitted_transfer_costs, transfer_work
 from iosig.generate.build import build
 from iosig.generate.model import Model
 from iosig.generate.optimise import AVAILABLE, Method, as_moved, core_method, forced
+from iosig.generate.probe_runs import MpiLibrary, compiled, mpi_libraries, spoken
 from iosig.generate.render import Renderer
 from iosig.generate.sizes import Sizes, transfer_of
-from iosig.generate.template import Template, read_template
+from iosig.generate.template import read_template
+from iosig.interruptions import scratch_in
 
 if TYPE_CHECKING:
     from iosig._core import TransferTerms
 
 PROBE = Path(__file__).parent / "probe.c"
 PACKAGES = {"mpiio": None, "pnetcdf": "pnetcdf", "hdf5": "hdf5"}  # of pkg-config
-REPEATS = 5  # of an output or input in a run
-TURNS = 2  # of each program
-# As probe.c takes them: elements along z, y, x; those in memory along x, numbers for each; which axis is shared.
+TIME_LIMIT_S = 120.0  # for an MPI library
+REPEATS = 3  # of an output or input in a run
+ENOUGH = 0.1  # the uncertainty at which a time is known well enough
+# As probe.c takes them: elements along z, y, x; those in memory along x, numbers for each; which axis is shared. The
+# first ones are measured at least, however long they take: they have all that costs are asked for.
+LEAST_SHAPES = 4
 SHAPES = [
     (4, 4, 4, 4, 1, 0),  # small: what a call costs
     (32, 64, 64, 64, 1, 0),  # large: what a byte costs
     (8, 16, 64, 64, 24, 0),  # single numbers in memory
-    (16, 32, 32, 36, 1, 0),  # lines in memory
     (16, 32, 32, 32, 1, 1),  # lines in the file
     (32, 64, 8, 8, 1, 1),  # short ones
+    (16, 32, 32, 36, 1, 0),  # lines in memory
     (16, 32, 8, 8, 24, 1),  # both
     (16, 32, 32, 36, 1, 1),
     (200, 1, 640, 644, 1, 1),  # pieces of 5 KB, which share pages
 ]
+MOST_DATASETS = 8  # of a file
+Costs = dict[tuple[str, str, str, str], "TransferTerms"]  # by level, library, access and method
+Times = dict[tuple[str, int, str], list[float]]  # seconds by shape, number of data sets and access
 
 
-def mpi_libraries() -> Iterator[tuple[str, str, str]]:
-    """The compiler, the command that starts programs, and what pkg-config puts behind the name of HDF5."""
-    found = [(f"mpicc.{name}", f"mpirun.{name}", f"-{name}") for name in ("openmpi", "mpich")]
-    installed = [each for each in found if shutil.which(each[0]) and shutil.which(each[1])]
-    if not installed and shutil.which("mpicc") and shutil.which("mpirun"):
-        installed = [("mpicc", "mpirun", "")]
-    yield from installed
+class Report(Protocol):
+    """What the user is told meanwhile."""
+
+    def say(self, line: str) -> None: ...
+
+    def progress(self, line: str) -> None:
+        """Of many; some may be left out."""
 
 
-def libraries_of(level: str, ending: str) -> list[str] | None:
+def libraries_of(level: str, hdf5: str) -> list[str] | None:
     """What the compiler needs, or None if the library is not installed."""
-    package = PACKAGES[level]
+    package = hdf5 if level == "hdf5" else PACKAGES[level]
     if package is None:
         return []
     if shutil.which("pkg-config") is None:
         return None
-    name = package + ending if level == "hdf5" else package
-    done = subprocess.run(["pkg-config", "--cflags", "--libs", name], capture_output=True, text=True)
+    done = subprocess.run(["pkg-config", "--cflags", "--libs", package], capture_output=True, text=True)
     return done.stdout.split() if done.returncode == 0 else None
 
 
-Times = dict[tuple[str, int, str], list[float]]  # seconds by shape, number of data sets and access
+def uncertainty(seconds: list[float]) -> float:
+    """Half the 95 % interval of the median, relative to it, from the median deviation; of fewer than 5, infinity."""
+    if len(seconds) < 5:
+        return float("inf")
+    middle = statistics.median(seconds)
+    deviation = 1.4826 * statistics.median(abs(each - middle) for each in seconds)
+    return float(1.96 * 1.2533 * deviation / len(seconds) ** 0.5 / middle)
 
 
-def times(program: Path, mpirun: str, ranks: int, directory: str) -> tuple[str, Times]:
-    """The library below MPI-IO, and what the program took. Fails with ValueError if the program does."""
-    patient = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}  # ranks share processors
-    words = [",".join(map(str, shape)) for shape in SHAPES]
-    with tempfile.TemporaryDirectory(dir=directory) as scratch:
-        command = [mpirun, "-n", str(ranks), str(program), f"{scratch}/probe", str(REPEATS), *words]
-        done = subprocess.run(command, capture_output=True, text=True, env=patient | os.environ)
-    if done.returncode != 0:
-        raise ValueError(f"{mpirun} -n {ranks} of the probe failed: {done.stderr.strip()}")
-    lines = done.stdout.splitlines()
-    found: Times = {}
-    for shape, count, access, seconds in (line.split() for line in lines[1:]):
-        found.setdefault((shape, int(count), access), []).append(float(seconds))
-    return ("ompio" if lines[0] == "Open MPI" else "romio"), found
+@dataclass
+class Probe:
+    """The program of a level and method. `library`: below MPI-IO, when it has run."""
+
+    level: str
+    method: Method
+    model: Model
+    program: Path
+    library: str = ""
+    times: Times = field(default_factory=dict)
+
+    def of_shape(self, shape: tuple[int, ...]) -> list[list[float]]:
+        word = ",".join(map(str, shape))
+        return [seconds for (name, _, _), seconds in self.times.items() if name == word]
+
+    def unknown(self) -> list[tuple[int, ...]]:
+        """Shapes whose times are not known well enough, first those that were measured least."""
+
+        def turns(shape: tuple[int, ...]) -> int:
+            return min((len(seconds) for seconds in self.of_shape(shape)), default=0)
+
+        known = [
+            all(uncertainty(each) <= ENOUGH for each in self.of_shape(shape)) and turns(shape) > 0 for shape in SHAPES
+        ]
+        return sorted((shape for shape, is_known in zip(SHAPES, known, strict=True) if not is_known), key=turns)
+
+    def costs(self, ranks: int) -> dict[str, TransferTerms]:
+        """By access."""
+        measured: dict[str, list[tuple[TransferTerms, float]]] = {"write": [], "read": []}
+        for (shape, count, access), seconds in self.times.items():
+            nz, ny, nx, room, nv, split = map(int, shape.split(","))
+            known = {"nz": nz, "ny": ny, "nx": nx, "room": room, "nv": nv}
+            known |= {"all_z": nz if split else nz * ranks, "all_x": nx * ranks if split else nx}
+            file = self.model.files["one" if count == 1 else "many"]
+            transfers = [transfer_of(each, Sizes(ranks, known), access == "write") for each in file.datasets]
+            work = transfer_work(core_method(self.method, self.library, file.level), as_moved(self.method, transfers))
+            measured[access].append((work, statistics.median(seconds)))
+        return {access: fitted_transfer_costs(each) for access, each in measured.items()}
 
 
-def joined(some: Times, others: Times) -> Times:
-    return {key: seconds + others.get(key, []) for key, seconds in some.items()}
-
-
-def fitted(model: Model, method: Method, library: str, found: Times, ranks: int) -> dict[str, TransferTerms]:
-    """The costs by access."""
-    measured: dict[str, list[tuple[TransferTerms, float]]] = {"write": [], "read": []}
-    for (shape, count, access), seconds in found.items():
-        nz, ny, nx, room, nv, split = map(int, shape.split(","))
-        known = {"nz": nz, "ny": ny, "nx": nx, "room": room, "nv": nv}
-        known |= {"all_z": nz if split else nz * ranks, "all_x": nx * ranks if split else nx}
-        file = model.files["one" if count == 1 else "many"]
-        transfers = [transfer_of(each, Sizes(ranks, known), access == "write") for each in file.datasets]
-        work = transfer_work(core_method(method, library, file.level), as_moved(method, transfers))
-        measured[access].append((work, statistics.median(seconds)))
-    return {access: fitted_transfer_costs(each) for access, each in measured.items()}
-
-
-def built(program: Path, template: Template, model: Model, method: Method, compiler: str, options: list[str]) -> bool:
-    """False if the level's library does not work with this MPI."""
-    source = program.with_suffix(".c")
-    decisions = [forced(site, method) for site in model.sites]
-    source.write_text(Renderer(template, model, decisions).text(str(source)))
-    return subprocess.run([compiler, "-O2", "-o", program, source, *options], capture_output=True).returncode == 0
-
-
-def level_costs(
-    level: str, compiler: str, mpirun: str, options: list[str], ranks: int, directory: str
-) -> dict[tuple[str, str, str, str], TransferTerms]:
-    """By level, library, access and method. Methods take turns, so that all meet the same load of the machine.
-
-    Fails with ValueError if a program cannot be built, or fails.
-    """
+def probes_of(mpi: MpiLibrary, level: str, programs: Path) -> list[Probe]:
+    """Raises ValueError if the library is not installed, or the compiler refuses."""
+    options = libraries_of(level, mpi.hdf5)
+    if options is None:
+        raise ValueError(f"pkg-config does not know {mpi.hdf5 if level == 'hdf5' else PACKAGES[level]}")
     template = read_template(str(PROBE), [], [])
     model = build(template, level)[0]
-    library, found = "", dict[str, Times]()
-    with tempfile.TemporaryDirectory() as scratch:
-        programs = {method.name: Path(scratch) / method.name for method in AVAILABLE[level]}
-        for method in AVAILABLE[level]:
-            if not built(programs[method.name], template, model, method, compiler, options):
-                raise ValueError(f"{compiler} cannot build the probe")
-        for _ in range(TURNS):
-            for name, program in programs.items():
-                library, seconds = times(program, mpirun, ranks, directory)
-                found[name] = joined(seconds, found.get(name, {}))
-                print(f"measured: {level}, {library}, {name}", file=sys.stderr, flush=True)
-    if level == "pnetcdf" and library == "ompio":  # one method: OMPIO has no sieving, PnetCDF packs by itself
-        found["packed"] = found["sieving"] = joined(found["packed"], found["sieving"])
+    found = []
+    for method in AVAILABLE[level]:
+        source = programs / f"{level}-{method.name}.c"
+        decisions = [forced(site, method) for site in model.sites]
+        source.write_text(Renderer(template, model, decisions).text(str(source)))
+        found.append(Probe(level, method, model, source.with_suffix("")))
+        compiled(source, found[-1].program, mpi.compiler, options)
+    return found
+
+
+@dataclass
+class Measuring:
+    """With one MPI library. `began` (monotonic): when the programs were built."""
+
+    mpi: MpiLibrary
+    ranks: int
+    directory: Path  # for the files
+    time_limit_s: float
+    report: Report
+    began: float = 0.0
+
+    def left_s(self) -> float:
+        return self.began + self.time_limit_s - time.monotonic()
+
+    def run(self, probe: Probe, seconds: float, least: int) -> None:
+        """At most so long, but at least so many shapes."""
+        words = [",".join(map(str, shape)) for shape in probe.unknown()]
+        settings = [str(self.directory / "probe"), str(REPEATS), f"{seconds:.1f}", str(least)]
+        with closing(spoken(self.mpi.launcher, self.ranks, probe.program, [*settings, *words])) as lines:
+            probe.library = "ompio" if next(lines, "") == "Open MPI" else "romio"
+            for line in lines:
+                shape, count, access, taken = line.split()
+                key = shape, int(count), access
+                probe.times.setdefault(key, []).append(float(taken))
+                self.tell(probe, key)
+
+    def tell(self, probe: Probe, key: tuple[str, int, str]) -> None:
+        shape, count, access = key
+        z, y, x = shape.split(",")[:3]
+        middle_ms = 1000 * statistics.median(probe.times[key])
+        known = uncertainty(probe.times[key])
+        told = f", +- {100 * known:.0f} %" if known < 10 else ""
+        self.report.progress(
+            f"{self.mpi.name}, {time.monotonic() - self.began:.0f} of {self.time_limit_s:.0f} s: {probe.level}, "
+            f"{probe.method.name}, {access} {count} x ({z}, {y}, {x}): {middle_ms:.3g} ms{told}"
+        )
+
+
+def all_probes(mpi: MpiLibrary, programs: Path, report: Report) -> list[Probe]:
+    """A level other than MPI-IO may be missing: it is said why. Raises ValueError if MPI-IO is."""
+    probes = []
+    for level in PACKAGES:
+        report.progress(f"{mpi.name}: building the probe of {level}")
+        try:
+            probes += probes_of(mpi, level, programs)
+        except ValueError as error:
+            if level == "mpiio":
+                raise
+            report.say(f"{mpi.name}: {level} is left out: {error}")
+    return probes
+
+
+def costs_with(measuring: Measuring, programs: Path) -> Costs:
+    """Methods take turns, so that all meet the same load of the machine. Raises ValueError if MPI-IO does not work."""
+    mpi, report = measuring.mpi, measuring.report
+    probes = all_probes(mpi, programs, report)
+    measuring.began = time.monotonic()
+    least = LEAST_SHAPES
+    while least > 1 or measuring.left_s() > 0:
+        waiting = [probe for probe in probes if probe.unknown()]
+        if not waiting:
+            break
+        for number, probe in enumerate(waiting):
+            if probe not in probes or (least == 1 and measuring.left_s() <= 0):
+                continue
+            try:
+                measuring.run(probe, max(0, measuring.left_s()) / (len(waiting) - number), least)
+            except ValueError as error:
+                if probe.level == "mpiio":
+                    raise
+                report.say(f"{mpi.name}: {probe.level} is left out: {error}")
+                probes = [each for each in probes if each.level != probe.level]
+        least = 1
+    known = [uncertainty(seconds) <= ENOUGH for probe in probes for seconds in probe.times.values()]
+    report.say(
+        f"{mpi.name}: {sum(known)} of {len(known)} times are known to {100 * ENOUGH:.0f} %, with 95 % confidence"
+    )
+    one = [
+        each for each in probes if each.level == "pnetcdf" and each.library == "ompio" and not each.method.is_collective
+    ]
+    for key in {key for each in one for key in each.times}:  # OMPIO has no sieving, PnetCDF packs by itself
+        joined = [seconds for each in one for seconds in each.times.get(key, [])]
+        for each in one:
+            each.times[key] = joined
     return {
-        (level, library, access, method.name): costs
-        for method in AVAILABLE[level]
-        for access, costs in fitted(model, method, library, found[method.name], ranks).items()
+        (probe.level, probe.library, access, probe.method.name): costs
+        for probe in probes
+        for access, costs in probe.costs(measuring.ranks).items()
     }
 
 
-def measured_costs(ranks: int, directory: str) -> dict[tuple[str, str, str, str], TransferTerms]:
-    """By level, library, access and method. Files are written below `directory`; progress goes to standard error.
+def check_directory(directory: Path, ranks: int) -> None:
+    """Raises OSError if it is none, or lacks room for the probe's files."""
+    if not directory.is_dir():
+        code = errno.ENOTDIR if directory.exists() else errno.ENOENT
+        raise OSError(code, "expected a directory to measure in", str(directory))
+    system = os.statvfs(directory)
+    free, needed = (
+        system.f_bavail * system.f_frsize,
+        ranks * MOST_DATASETS * 8 * max(z * y * x for z, y, x, *_ in SHAPES),
+    )
+    if system.f_blocks > 0 and free < 2 * needed:
+        told = f"measuring with {ranks} ranks needs {2 * needed >> 20} MB of room, {free >> 20} MB are free"
+        raise OSError(errno.ENOSPC, told, str(directory))
 
-    Fails with ValueError if no MPI library is installed, or its MPI-IO does not work.
+
+def measured_costs(ranks: int, directory: Path, time_limit_s: float, report: Report) -> Costs:
+    """Files are written below `directory`, and removed; `report` gets a line for each time. Each MPI library has
+    `time_limit_s`.
+
+    Raises ValueError if no MPI library is installed, or its MPI-IO does not work; OSError if files cannot be written.
     """
-    rows: dict[tuple[str, str, str, str], TransferTerms] = {}
-    for compiler, mpirun, ending in mpi_libraries():
-        for level in PACKAGES:
-            options = libraries_of(level, ending)
-            if options is None:
-                continue
+    check_directory(directory, ranks)
+    found: Costs = {}
+    failures = []
+    libraries = mpi_libraries(report.say)
+    with scratch_in(directory, "iosig-measure") as files, scratch_in(Path(gettempdir()), "iosig-measure") as programs:
+        for mpi in libraries:
             try:
-                rows |= level_costs(level, compiler, mpirun, options, ranks, directory)
+                found |= costs_with(Measuring(mpi, ranks, files, time_limit_s, report), programs)
             except ValueError as error:
-                if level == "mpiio":
-                    raise
-                print(f"{level} with {compiler} is left out: {error}", file=sys.stderr)  # PnetCDF of another MPI, say
-    if not rows:
-        raise ValueError("no MPI library found; expected mpicc and mpirun on PATH")
-    return rows
+                failures.append(f"{mpi.name}: {error}")
+    if not found:
+        raise ValueError("; ".join(failures))
+    for failure in failures:
+        report.say(f"left out: {failure}")
+    return found

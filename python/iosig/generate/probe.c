@@ -1,17 +1,17 @@
 /* A template for `iosig generate --measure`: writes and reads blocks of a shape, one data set in a file and eight.
 
-     probe FILE REPEATS Z,Y,X,ROOM,NV,SPLIT...
+     probe FILE REPEATS SECONDS LEAST Z,Y,X,ROOM,NV,SPLIT...
 
    A rank has Z x Y x X doubles of each data set, in an array with ROOM elements along x and NV numbers for each. Ranks
    share the axis z (SPLIT 0) or x (1). Prints the MPI library, then shape, number of data sets, access and time of each
-   output and input, of the slowest rank. */
+   output and input, of the slowest rank. After SECONDS no further shape is begun, but LEAST are measured. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 static int rank, ranks;
 
-/* Prints the time of another turn. Returns whether there is to be one more: REPEATS at most, for a second at most. */
+/* Prints the time of another turn. Returns whether there is to be one more: at most REPEATS, and half a second. */
 static int goes_on(double seconds, int repeats, const char* shape, const char* what) {
   static int turn;
   static double sum;
@@ -19,26 +19,35 @@ static int goes_on(double seconds, int repeats, const char* shape, const char* w
   int more;
   MPI_Allreduce(&seconds, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   if (rank == 0) printf("%s %s %.7f\n", shape, what, slowest);
+  fflush(stdout);
   sum += slowest;
-  more = ++turn < repeats && sum < 1;
+  more = ++turn < repeats && sum < 0.5;
   if (!more) turn = 0;
   if (!more) sum = 0;
   MPI_Barrier(MPI_COMM_WORLD);
   return more;
 }
 
+/* The same on every rank. */
+static int is_over(double end) {
+  int over = MPI_Wtime() > end;
+  MPI_Bcast(&over, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  return over;
+}
+
 int main(int argc, char** argv) {
   char library[MPI_MAX_LIBRARY_VERSION_STRING];
   int length, repeats, i;
-  double seconds;
+  double seconds, end;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   MPI_Get_library_version(library, &length);
-  if (argc < 4) MPI_Abort(MPI_COMM_WORLD, 2);
+  if (argc < 6) MPI_Abort(MPI_COMM_WORLD, 2);
   if (rank == 0) printf("%.8s\n", library);
   repeats = atoi(argv[2]);
-  for (i = 3; i < argc; i++) {
+  end = MPI_Wtime() + atof(argv[3]);
+  for (i = 5; i < argc && (i < 5 + atoi(argv[4]) || !is_over(end)); i++) {
     int nz, ny, nx, room, nv, split;
     double* cells;
     if (sscanf(argv[i], "%d,%d,%d,%d,%d,%d", &nz, &ny, &nx, &room, &nv, &split) != 6) MPI_Abort(MPI_COMM_WORLD, 2);

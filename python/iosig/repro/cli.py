@@ -10,7 +10,6 @@ import difflib
 import html
 import importlib
 import json
-import signal
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -23,8 +22,9 @@ from matplotlib.figure import Figure
 
 from iosig import command, figures, panels
 from iosig.command import CHECKOUT
+from iosig.interruptions import interrupted_by_signals, scratch_in, undisturbed
 from iosig.repro.artefact import COUNTED_AS, MEASURED, Artefact, Fact, Result, Setting, Source, Verdict
-from iosig.repro.machine import busy_note, scratch_in, undisturbed
+from iosig.repro.machine import busy_note
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -194,10 +194,6 @@ def chosen(ids: list[str], source: Source | None) -> list[tuple[Artefact, Source
     return [(known[id_], source or known[id_].sources[0]) for id_ in dict.fromkeys(every if "all" in ids else ids)]
 
 
-def interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
 @app.command("list", epilog="e.g. iosig repro list")
 def list_(
     json_: Annotated[bool, typer.Option("--json", help="One JSON document, iosig.repro.list/1.")] = False,
@@ -230,19 +226,18 @@ def run(
     the system refused.
     """
     wanted = chosen(ids, source)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, interrupt)
     documents, all_hold = [], True
     try:
-        for artefact, on in wanted:
-            told, result = run_one(artefact, on, quick, output)
-            documents.append(told)
-            all_hold &= result.verdict in (Verdict.HOLDS, Verdict.BY_CONSTRUCTION)
-            if not json_:
-                print(f"{artefact.id}: {artefact.title} ({artefact.where})")
-                print(f"source: {artefact.source_text(on)}; {told['setup']}\n")
-                print(aligned(facts_rows(result.facts)))
-                print(f"\n{outcome(artefact, result)}; written: {output / artefact.id}\n")
+        with interrupted_by_signals():
+            for artefact, on in wanted:
+                told, result = run_one(artefact, on, quick, output)
+                documents.append(told)
+                all_hold &= result.verdict in (Verdict.HOLDS, Verdict.BY_CONSTRUCTION)
+                if not json_:
+                    print(f"{artefact.id}: {artefact.title} ({artefact.where})")
+                    print(f"source: {artefact.source_text(on)}; {told['setup']}\n")
+                    print(aligned(facts_rows(result.facts)))
+                    print(f"\n{outcome(artefact, result)}; written: {output / artefact.id}\n")
     except KeyboardInterrupt:
         print("\niosig repro: interrupted; nothing of the unfinished result is kept", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -25,6 +24,7 @@ import numpy as np
 
 import iosig
 from iosig.command import CHECKOUT, iosig_command
+from iosig.interruptions import scratch_in, undisturbed
 from iosig.repro.artefact import Setting, Source
 
 MIB = 1 << 20
@@ -66,31 +66,6 @@ def call(*words: object, accept: tuple[int, ...] = (0,), environment: dict[str, 
 def described(storage: Path) -> Any:
     """`iosig storage list --json` of a description."""
     return json.loads(call(iosig_command(), "storage", "list", "--storage", storage, "--json"))
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """A second ^C does not cut short what is being cleaned up."""
-    before = {
-        number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def scratch_in(directory: Path) -> Iterator[Path]:
-    """A directory in `folder`, made with it, and gone at the end with what is in it."""
-    directory.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".iosig-repro-", dir=directory))
-    try:
-        yield scratch
-    finally:
-        with undisturbed():
-            shutil.rmtree(scratch)
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from typing import Any
 import pandas as pd
 
 from iosig.command import iosig_command
+from iosig.interruptions import scratch_in
 from iosig.panels import Curve, Look, Panel
 from iosig.repro.artefact import Setting
-from iosig.repro.machine import call, free_bytes, scratch_in
+from iosig.repro.machine import call, free_bytes
 
 PATTERN, TRADITIONAL, PLAIN = "pattern", "traditional", "one shared file"
 FORMS = {PATTERN: "--container", TRADITIONAL: "--traditional", PLAIN: "--plain"}

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from iosig.repro.machine import built_program, call, undisturbed
+from iosig.interruptions import undisturbed
+from iosig.repro.machine import built_program, call
 
 LATENCY_US, BYTES_PER_S, CHANNELS = 2000, 400_000_000, 16
 DESCRIPTION = "a disk of the lab: 2 ms a request, 400 MB/s, 16 requests at once; ext4"
