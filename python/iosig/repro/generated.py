@@ -30,7 +30,7 @@ def libraries(level: str, mpi: str) -> list[str]:
     """The compiler's options for a level of I/O. Raises OSError if the library is not there."""
     if shutil.which(f"mpicc.{mpi}") is None or shutil.which(f"mpirun.{mpi}") is None:
         raise OSError(f"needs {mpi}")
-    options = libraries_of(level, f"-{mpi}")
+    options = libraries_of(level, f"hdf5-{mpi}")
     if options is None or (level == "pnetcdf" and mpi != "openmpi"):  # Debian's is built with Open MPI
         raise OSError(f"needs {level} with {mpi}")
     return options
