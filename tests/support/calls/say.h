@@ -9,8 +9,9 @@
  *     say("readahead", "file", 0, 100, readahead(-1, 0, 100));   a failure, too
  *   }
  *
- * A program makes its files in the working directory. Of the calls that it says, it makes none without saying it. One
- * that includes other headers defines _GNU_SOURCE before them. */
+ * `file.plain` is never a container: for what is meant to differ on one. A program makes its files in the working
+ * directory. Of the calls that it says, it makes none without saying it. One that includes other headers defines
+ * _GNU_SOURCE before them. */
 #ifndef IOSIG_SAY_H
 #define IOSIG_SAY_H
 #ifndef _GNU_SOURCE
