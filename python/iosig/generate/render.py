@@ -98,6 +98,7 @@ class Renderer:
         self.decisions = {site.place: decision for site, decision in zip(model.sites, decisions, strict=True)}
         self.buffers = any(self.packing(site, each) for site in model.sites for each in site.file.datasets)
         self.skips_views = any(site.file.level == "mpiio" and not self.has_view(site) for site in model.sites)
+        self.opens_alone = any(self.alone(site) for site in model.sites)
         self.chunks = any(self.is_chunked(site, each) for site in model.sites for each in site.file.datasets)
         self.module = f"iosig_io_{stem}"[:63].lower()  # of Fortran; 63 characters are allowed
 
@@ -114,6 +115,12 @@ class Renderer:
         contiguity = decision.contiguity[site.file.datasets.index(dataset)]
         pays = site.file.level in ("mpiio", "hdf5") and contiguity.memory == "strided" and not dataset.has_parts
         return decision.libraries(lambda method: method.packs) if pays else set()
+
+    def alone(self, site: Site) -> set[str]:
+        """The libraries with which each rank opens the file for itself. With ROMIO no call is collective then: where ranks
+        wait by polling on fewer processors, each such call takes milliseconds. OMPIO's take microseconds."""
+        independent = self.decisions[site.place].libraries(lambda method: not method.is_collective)
+        return independent & {"romio"} if site.file.level == "mpiio" else set()
 
     def is_chunked(self, site: Site, dataset: Dataset) -> bool:
         """Whether a rank's block, which is several pieces of the data set, is a chunk of the file."""
@@ -141,7 +148,9 @@ class Renderer:
             reads=any(site.kind == "input" for site in sites),
             checks_space=any(site.kind == "output" and site.file.level != "posix" for site in sites),
             has_hints=any(site.file.hints or self.hints(site) for site in sites),
-            by_library=any(self.hints(site) or self.decisions[site.place].depends_on_library for site in sites),
+            by_library=self.opens_alone
+            or any(self.hints(site) or self.decisions[site.place].depends_on_library for site in sites),
+            opens_alone=self.opens_alone,
             has_records=any(dataset.has_records for dataset in datasets),
             has_attributes=bool(attributes),
             has_texts=any(not attribute.type for attribute in attributes),
@@ -275,6 +284,8 @@ class Renderer:
             packing=lambda dataset: Flag(self.packing(site, dataset), fortran),
             collective=Flag(decision.libraries(lambda method: method.is_collective), fortran),
             joined=Flag(decision.libraries(lambda method: method.is_joined), fortran),
+            alone=Flag(self.alone(site), fortran),
+            opens_alone=self.opens_alone,
             hints=self.hints(site),
             has_view=self.has_view(site),
             skips_views=self.skips_views,
