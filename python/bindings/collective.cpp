@@ -18,19 +18,20 @@ using namespace nb::literals;
 namespace iosig::python {
 namespace {
 
-/// As TransferTerms and SharedTransfer have them.
-using TermsTuple = std::tuple<double, double, double, double, double>;
+/// As SharedTransfer and TransferTerms have them.
+using TransferTuple = std::tuple<double, double, double, double, double>;
+using TermsTuple = std::tuple<double, double, double, double, double, double>;
 
 TermsTuple tuple_of(const TransferTerms& terms) {
-  return {terms.outputs, terms.calls, terms.memory_pieces, terms.file_pieces, terms.bytes};
+  return {terms.outputs, terms.calls, terms.memory_pieces, terms.file_pieces, terms.interleaved_bytes, terms.bytes};
 }
 
 TransferTerms terms_of(const TermsTuple& told) {
-  const auto [outputs, calls, memory_pieces, file_pieces, bytes] = told;
-  return {outputs, calls, memory_pieces, file_pieces, bytes};
+  const auto [outputs, calls, memory_pieces, file_pieces, interleaved_bytes, bytes] = told;
+  return {outputs, calls, memory_pieces, file_pieces, interleaved_bytes, bytes};
 }
 
-TermsTuple transfer_work(const std::string& method, const std::vector<TermsTuple>& data_sets) {
+TermsTuple transfer_work(const std::string& method, const std::vector<TransferTuple>& data_sets) {
   static const std::map<std::string, TransferMethod> methods{{"two-phase", TransferMethod::two_phase},
                                                              {"nonblocking", TransferMethod::nonblocking},
                                                              {"sieving", TransferMethod::sieving},

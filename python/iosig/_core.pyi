@@ -299,7 +299,7 @@ def read_template(
 ) -> dict[str, Any]: ...
 
 # outputs, calls, memory pieces, file pieces, bytes: how much of each, or what each costs in seconds
-TransferTerms = tuple[float, float, float, float, float]
+TransferTerms = tuple[float, float, float, float, float, float]
 # ranks, memory pieces, file pieces, bytes, spanned bytes
 SharedTransfer = tuple[float, float, float, float, float]
 

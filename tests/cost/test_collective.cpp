@@ -14,7 +14,8 @@ namespace {
 constexpr SharedTransfer blocks{
     .ranks = 4, .memory_pieces = 32, .file_pieces = 32, .bytes = 2048, .spanned_bytes = 4 * 960};
 constexpr SharedTransfer slabs{.ranks = 4, .memory_pieces = 4, .file_pieces = 4, .bytes = 2048, .spanned_bytes = 2048};
-constexpr TransferTerms costs{.outputs = 0.5, .calls = 0.25, .memory_pieces = 1, .file_pieces = 2, .bytes = 1e-3};
+constexpr TransferTerms costs{
+    .outputs = 0.5, .calls = 0.25, .memory_pieces = 1, .file_pieces = 2, .interleaved_bytes = 1e-2, .bytes = 1e-3};
 
 double seconds(TransferMethod method, std::vector<SharedTransfer> data_sets) {
   return predicted_seconds(work_of(method, data_sets), costs);
@@ -33,14 +34,20 @@ TEST_CASE("collective: sieving moves the gaps twice, but only where a rank has s
   CHECK(work_of(TransferMethod::sieving, std::vector{slabs}) == work_of(TransferMethod::requests, std::vector{slabs}));
 }
 
+TEST_CASE("collective: bytes are interleaved where a rank has several pieces of the file") {
+  CHECK(work_of(TransferMethod::requests, std::vector{blocks, slabs}).interleaved_bytes == 2048);
+  CHECK(work_of(TransferMethod::sieving, std::vector{blocks}).interleaved_bytes == 2048);
+}
+
 TEST_CASE("collective: costs are found again from times that they predict") {
   std::vector<MeasuredTransfer> measured;
   for (const std::vector<SharedTransfer>& each :
-       {std::vector{slabs}, {slabs, slabs}, {blocks}, {blocks, slabs}, {slabs, slabs, slabs}}) {
+       {std::vector{slabs}, {slabs, slabs}, {blocks}, {slabs, blocks}, {slabs, slabs, slabs}}) {
     for (const double pieces : {1.0, 3.0}) {
       std::vector<SharedTransfer> data_sets = each;
       data_sets[0].memory_pieces *= pieces;
       data_sets[0].bytes *= 100 * pieces * pieces;
+      data_sets.back().file_pieces *= 4 * pieces;
       const TransferTerms work = work_of(TransferMethod::requests, data_sets);
       measured.push_back({work, predicted_seconds(work, costs)});
     }
@@ -51,6 +58,7 @@ TEST_CASE("collective: costs are found again from times that they predict") {
   CHECK(found->calls == doctest::Approx(0.25));
   CHECK(found->memory_pieces == doctest::Approx(1));
   CHECK(found->file_pieces == doctest::Approx(2));
+  CHECK(found->interleaved_bytes == doctest::Approx(1e-2));
   CHECK(found->bytes == doctest::Approx(1e-3));
 }
 

@@ -68,7 +68,7 @@ def measured(two_phase: float, packed: float) -> Costs:
     for access in ("write", "read"):
         for library, of in ("ompio", (two_phase, packed)), ("romio", (packed, two_phase)):
             for method, cost in zip(("two-phase", "packed", "sieving"), (*of, 1.0), strict=True):
-                rows["mpiio", library, access, method] = (0.0, 0.0, 0.0, 0.0, cost)
+                rows["mpiio", library, access, method] = (0.0, 0.0, 0.0, 0.0, 0.0, cost)
     return Costs("a test", rows)
 
 
@@ -118,7 +118,7 @@ def test_the_package_has_costs_of_every_method_with_each_library() -> None:
 )
 def test_costs_that_are_not_such_are_refused(tmp_path: Path, change: tuple[str, str], said: str) -> None:
     path = tmp_path / "costs.toml"
-    text = costs_text({("mpiio", "ompio", "write", "packed"): (0.0, 0.0, 0.0, 0.0, 1.0)}, 4, "/scratch")
+    text = costs_text({("mpiio", "ompio", "write", "packed"): (0.0, 0.0, 0.0, 0.0, 0.0, 1.0)}, 4, "/scratch")
     assert SCHEMA in text
     path.write_text(text.replace(*change, 1), encoding="utf-8", errors="surrogateescape")
     with pytest.raises(ValueError) as refused:

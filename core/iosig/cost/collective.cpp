@@ -12,11 +12,11 @@
 namespace iosig {
 namespace {
 
-constexpr std::size_t term_count = 5;
+constexpr std::size_t term_count = 6;
 using Row = std::array<double, term_count>;
 
 Row row_of(const TransferTerms& terms) {
-  return {terms.outputs, terms.calls, terms.memory_pieces, terms.file_pieces, terms.bytes};
+  return {terms.outputs, terms.calls, terms.memory_pieces, terms.file_pieces, terms.interleaved_bytes, terms.bytes};
 }
 
 /// The normal equations of min |A x - 1|^2, whose rows are those of `work`, each divided by its time.
@@ -60,11 +60,12 @@ std::optional<Row> solved(const Equations& equations, unsigned kept) {
 TransferTerms work_of(TransferMethod method, std::span<const SharedTransfer> data_sets) {
   TransferTerms work{.outputs = 1};
   for (const SharedTransfer& each : data_sets) {
-    const bool reads_gaps = method == TransferMethod::sieving && each.file_pieces > each.ranks;
+    const bool is_interleaved = each.file_pieces > each.ranks;
     work.calls = method == TransferMethod::nonblocking ? std::max(work.calls, each.ranks) : work.calls + each.ranks;
     work.memory_pieces += each.memory_pieces;
     work.file_pieces += each.file_pieces;
-    work.bytes += reads_gaps ? 2 * each.spanned_bytes : each.bytes;
+    if (is_interleaved) work.interleaved_bytes += each.bytes;
+    work.bytes += is_interleaved && method == TransferMethod::sieving ? 2 * each.spanned_bytes : each.bytes;
   }
   return work;
 }
@@ -106,7 +107,7 @@ Result<TransferTerms> fitted_costs(std::span<const MeasuredTransfer> measured) {
     least = error;
     best = *found;
   }
-  return TransferTerms{best[0], best[1], best[2], best[3], best[4]};
+  return TransferTerms{best[0], best[1], best[2], best[3], best[4], best[5]};
 }
 
 }  // namespace iosig

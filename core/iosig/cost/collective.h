@@ -33,7 +33,9 @@ struct SharedTransfer {
 struct TransferTerms {
   double outputs = 0;  ///< opening and closing the file
   double calls = 0;    ///< of ranks: a collective call of four ranks counts four times
-  double memory_pieces = 0, file_pieces = 0, bytes = 0;
+  double memory_pieces = 0, file_pieces = 0;
+  double interleaved_bytes = 0;  ///< those of data sets of which ranks have several pieces
+  double bytes = 0;
 
   bool operator==(const TransferTerms&) const = default;
 };

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from iosig._core import TransferTerms
 
 SCHEMA = "iosig.collective/1"
-TERMS = ("output_s", "call_s", "memory_piece_s", "file_piece_s", "byte_s")
+TERMS = ("output_s", "call_s", "memory_piece_s", "file_piece_s", "interleaved_byte_s", "byte_s")
 KEYS = ("level", "library", "access", "method")
 BELOW = {"nonblocking": "two-phase", "chunked": "packed"}  # what they do with fewer calls, or in other pieces
 MOST_S = 1e6  # more is no cost, and sums of it would not be numbers
@@ -67,6 +67,7 @@ def read_costs(path: Path | None = None) -> Costs:
         raise ValueError(f"{path}: cost is {listed!r}; expected tables, [[cost]]")
     for number, row in enumerate(listed, 1):
         where = f"{path}: [[cost]] {number}"
+        row.setdefault("interleaved_byte_s", 0)  # files of before have none
         for name in (*KEYS, *TERMS):
             if name not in row:
                 raise ValueError(f"{where} lacks {name}")
@@ -75,9 +76,9 @@ def read_costs(path: Path | None = None) -> Costs:
                 raise ValueError(f"{where}: {name} is {value!r}; expected a text")
             if name in TERMS and not (type(value) in (int, float) and 0 <= value <= MOST_S):
                 raise ValueError(f"{where}: {name} is {value!r}; expected seconds, from 0 to {MOST_S:.0e}")
-        output, call, memory_piece, file_piece, byte = (row[term] for term in TERMS)
+        output, call, memory_piece, file_piece, interleaved_byte, byte = (row[term] for term in TERMS)
         key = row["level"], row["library"], row["access"], row["method"]
-        rows[key] = output, call, memory_piece, file_piece, byte
+        rows[key] = output, call, memory_piece, file_piece, interleaved_byte, byte
     if path == PACKAGED:
         return Costs("the package's, not measured here; see --measure", rows)
     measured = {library for _, library, _, _ in rows}

@@ -39,17 +39,18 @@ REPEATS = 3  # of an output or input in a run
 ENOUGH = 0.1  # the uncertainty at which a time is known well enough
 # As probe.c takes them: elements along z, y, x; those in memory along x, numbers for each; which axis is shared. The
 # first ones are measured at least, however long they take: they have all that costs are asked for.
-LEAST_SHAPES = 4
+LEAST_SHAPES = 5
 SHAPES = [
     (4, 4, 4, 4, 1, 0),  # small: what a call costs
     (32, 64, 64, 64, 1, 0),  # large: what a byte costs
     (8, 16, 64, 64, 24, 0),  # single numbers in memory
     (16, 32, 32, 32, 1, 1),  # lines in the file
+    (100, 1, 640, 644, 1, 1),  # pieces of 5 KB
     (32, 64, 8, 8, 1, 1),  # short ones
     (16, 32, 32, 36, 1, 0),  # lines in memory
     (16, 32, 8, 8, 24, 1),  # both
     (16, 32, 32, 36, 1, 1),
-    (200, 1, 640, 644, 1, 1),  # pieces of 5 KB, which share pages
+    (32, 1, 2050, 2054, 1, 1),  # pieces of 16 KB
 ]
 MOST_DATASETS = 8  # of a file
 Costs = dict[tuple[str, str, str, str], "TransferTerms"]  # by level, library, access and method
