@@ -230,6 +230,45 @@ def test_blocks_that_do_not_cover_the_array_once_are_refused(built: Built, tmp_p
     assert path.read_bytes() == b"old"
 
 
+def beside(program: Path, *words: object) -> list[object]:
+    """For `run`: a rank with words of its own."""
+    return [":", "-n", 1, program, *words]
+
+
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])
+def test_ranks_that_disagree_on_the_extents_are_all_told(built: Built, tmp_path: Path, template: Path) -> None:
+    program, path = built(template, "mpiio", "openmpi"), tmp_path / "raw"
+    words = ["0,4", "4,3"]
+    done = run(program, "openmpi", 1, "write", path, 7, *words, *beside(program, "write", path, 8, *words))
+    assert "data set 'grid': the ranks have different extents of its axes\n" in done.stderr
+    assert all(f"{rank}: failed 1" in done.stdout for rank in range(2)) and not path.exists()
+
+
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])
+@pytest.mark.parametrize(
+    ("level", "mpi"), [("mpiio", "openmpi"), ("mpiio", "mpich"), ("pnetcdf", "openmpi"), ("hdf5", "openmpi")]
+)
+def test_a_file_that_only_one_rank_can_open_is_every_ranks_failure(
+    built: Built, tmp_path: Path, template: Path, level: str, mpi: str
+) -> None:
+    program = built(template, level, mpi)
+    for paths in (tmp_path / "raw", tmp_path / "none" / "raw"), (tmp_path / "none" / "raw", tmp_path / "raw"):
+        first, second = (["write", path, 7, "0,4", "4,3"] for path in paths)
+        done = run(program, mpi, 1, *first, *beside(program, *second))
+        assert f"{template}:{line_of('file f ', template)}: file 'f': " in done.stderr
+        assert all(f"{rank}: failed 1" in done.stdout for rank in range(2)) and not (tmp_path / "raw").exists()
+
+
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+def test_a_file_that_is_missing_is_every_ranks_failure(
+    built: Built, tmp_path: Path, template: Path, mpi: str
+) -> None:
+    done = run(built(template, "mpiio", mpi), mpi, 2, "read", tmp_path / "none", 7, "0,4", "4,3")
+    assert f"{template}:{line_of('file f ', template)}: file 'f': no such file" in done.stderr.lower()
+    assert all(f"{rank}: failed 1" in done.stdout for rank in range(2))
+
+
 @pytest.mark.parametrize(
     ("blocks", "said"),
     [
