@@ -12,6 +12,7 @@ static int is_naive, reads;
 
 static void make_arrays(int size);
 static long visit_cells(int fills);
+static void remove_files(const char* path);
 static void write_files(const char* path);
 static void read_files(const char* path);
 
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
   }
   visit_cells(1);
   for (int repeat = 0; repeat < (argc > 3 ? atoi(argv[3]) : 1); repeat++) {
+    remove_files(argv[1]);
     MPI_Barrier(MPI_COMM_WORLD);
     double seconds = -MPI_Wtime();
     write_files(argv[1]);

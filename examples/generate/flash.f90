@@ -13,6 +13,12 @@ program flash
   double precision, allocatable :: unk(:, :, :, :, :)
   real, allocatable :: corners(:, :, :, :, :)
   character(len=512) :: verb, path, argument
+  interface
+    integer(c_int) function remove_file(path) bind(C, name='remove')
+      use, intrinsic :: iso_c_binding, only: c_char, c_int
+      character(kind=c_char), intent(in) :: path(*)
+    end function
+  end interface
   call MPI_Init(ierr)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierr)
   call MPI_Comm_size(MPI_COMM_WORLD, ranks, ierr)
@@ -56,6 +62,11 @@ program flash
   if (verb == 'write') then
     ierr = visit_cells(.true.)
     do repeat = 1, repeats
+      if (rank == 0) then ! each output makes new files
+        ierr = remove_file(trim(path)//'.checkpoint'//achar(0))
+        ierr = remove_file(trim(path)//'.centers'//achar(0))
+        ierr = remove_file(trim(path)//'.corners'//achar(0))
+      end if
       call MPI_Barrier(MPI_COMM_WORLD, ierr)
       seconds = -MPI_Wtime()
       !$sigio output ckpt

@@ -104,3 +104,11 @@ static const char* name_of(const char* path, const char* ending) {
   snprintf(name, sizeof names[0], "%s.%s", path, ending);
   return name;
 }
+
+/* Each output makes new files, as it does in a simulation that numbers its files. */
+static void remove_files(const char* path) {
+  if (first_block > 0) return;
+  remove(name_of(path, "checkpoint"));
+  remove(name_of(path, "centers"));
+  remove(name_of(path, "corners"));
+}

@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   if (argv[1][0] == 'w') {
     visit_cells(1);
     for (int repeat = 0; repeat < repeats; repeat++) {
+      remove_files(path);
       MPI_Barrier(MPI_COMM_WORLD);
       double seconds = -MPI_Wtime();
 #pragma sigio output ckpt

@@ -9,6 +9,12 @@ program s3d
   double precision, allocatable :: yspecies(:, :, :, :), temp(:, :, :), pressure(:, :, :), u(:, :, :, :)
   double precision :: seconds
   character(len=512) :: verb, path, argument
+  interface
+    integer(c_int) function remove_file(path) bind(C, name='remove')
+      use, intrinsic :: iso_c_binding, only: c_char, c_int
+      character(kind=c_char), intent(in) :: path(*)
+    end function
+  end interface
   call MPI_Init(ierr)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierr)
   call MPI_Comm_size(MPI_COMM_WORLD, ranks, ierr)
@@ -41,6 +47,7 @@ program s3d
   if (verb == 'write') then
     ierr = visit_cells(.true.)
     do repeat = 1, repeats
+      if (rank == 0) ierr = remove_file(trim(path)//achar(0)) ! each output makes a new file
       call MPI_Barrier(MPI_COMM_WORLD, ierr)
       seconds = -MPI_Wtime()
       !$sigio output ckpt

@@ -43,6 +43,11 @@ static void make_arrays(int cells) {
   u = new_array(3);
 }
 
+/* Each output makes a new file, as it does in a simulation that numbers its files. */
+static void remove_files(const char* path) {
+  if (mine[0] + mine[1] + mine[2] == 0) remove(path);
+}
+
 /* Fills the arrays, or returns how many cells of them have another value. */
 static long visit_cells(int fills) {
   double* const arrays[] = {yspecies, temp, pressure, u};
