@@ -261,9 +261,7 @@ def test_a_file_that_only_one_rank_can_open_is_every_ranks_failure(
 
 @pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
-def test_a_file_that_is_missing_is_every_ranks_failure(
-    built: Built, tmp_path: Path, template: Path, mpi: str
-) -> None:
+def test_a_file_that_is_missing_is_every_ranks_failure(built: Built, tmp_path: Path, template: Path, mpi: str) -> None:
     done = run(built(template, "mpiio", mpi), mpi, 2, "read", tmp_path / "none", 7, "0,4", "4,3")
     assert f"{template}:{line_of('file f ', template)}: file 'f': no such file" in done.stderr.lower()
     assert all(f"{rank}: failed 1" in done.stdout for rank in range(2))

@@ -12,8 +12,8 @@
 
 static int rank, ranks;
 
-/* Prints the time of another turn. Returns whether there is to be one more: at most REPEATS, and half a second. The next
-   output makes a new file: to empty a file that was just written takes as long as the device is busy with it. */
+/* Prints the time of another turn. Returns whether there is to be one more: at most REPEATS, and half a second. The
+   next output makes a new file: to empty a file that was just written takes as long as the device is busy with it. */
 static int goes_on(double seconds, int repeats, const char* path, const char* shape, const char* what) {
   static int turn;
   static double sum;

@@ -117,8 +117,11 @@ class Renderer:
         return decision.libraries(lambda method: method.packs) if pays else set()
 
     def alone(self, site: Site) -> set[str]:
-        """The libraries with which each rank opens the file for itself. With ROMIO no call is collective then: where ranks
-        wait by polling on fewer processors, each such call takes milliseconds. OMPIO's take microseconds."""
+        """The libraries with which each rank opens the file for itself.
+
+        With ROMIO no call is collective then: where ranks wait by polling on fewer processors, each such call takes
+        milliseconds. OMPIO's take microseconds.
+        """
         independent = self.decisions[site.place].libraries(lambda method: not method.is_collective)
         return independent & {"romio"} if site.file.level == "mpiio" else set()
 
