@@ -22,7 +22,8 @@ TEST_CASE("composite: each recorded machine's mount is made of what its case say
 TEST_CASE("composite: a tool whose output is cut off within a line, or that is missing, tells nothing wrong") {
   for (const std::string& name : composite_cases()) {
     CompositeCase given(name);
-    for (const auto& [command, output] : given.outputs) {
+    for (const auto& recorded : given.outputs) {
+      const std::string &command = recorded.first, &output = recorded.second;
       CAPTURE(name);
       CAPTURE(command);
       for (std::size_t length = 0; length < output.size(); ++length) {
@@ -41,10 +42,10 @@ TEST_CASE("composite: a tool whose output is cut off within a line, or that is m
 TEST_CASE("composite: each reader of mounts has a case") {
   std::set<std::string> types;
   for (const std::string& name : composite_cases()) types.insert(CompositeCase(name).mount.filesystem);
-  for (const auto& [type, reader] : mount_readers) {
-    CAPTURE(type);
-    CHECK(std::ranges::any_of(mount_readers, [&, read = reader](const auto& other) {
-      return other.second == read && types.contains(std::string(other.first));
+  for (const auto& row : mount_readers) {
+    CAPTURE(row.first);
+    CHECK(std::ranges::any_of(mount_readers, [&](const auto& other) {
+      return other.second == row.second && types.contains(std::string(other.first));
     }));
   }
 }
