@@ -15,10 +15,8 @@
 #include <cstdint>
 #include <ctime>
 #include <type_traits>
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
 
+#include "iosig/trace/clock_pair.h"
 #include "iosig/trace/part_layout.h"
 #include "preload/trace/descriptions.h"
 #include "preload/trace/sources.h"
@@ -47,7 +45,7 @@ extern constinit bool has_tsc_clock;
 [[nodiscard]] inline std::uint64_t now() {
 #if defined(__x86_64__)
   if (has_tsc_clock) [[likely]]
-    return __rdtsc();
+    return iosig::trace::read_tsc();
 #endif
   timespec time{};
   ::clock_gettime(CLOCK_MONOTONIC, &time);
