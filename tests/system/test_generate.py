@@ -3,11 +3,13 @@ written by hand, or of the arithmetic of their elements."""
 
 from __future__ import annotations
 
+import functools
 import re
 import shutil
 import struct
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,7 @@ FORTRAN_BLOCKS = TEMPLATES / "blocks.f90"
 ORDERS = TEMPLATES / "orders.c"
 FORTRAN_ORDERS = TEMPLATES / "orders.f90"
 CELLS = 6  # along each axis of a rank's block
+ByHand = Callable[[str, str, str], tuple[Path, Path]]
 
 
 def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
@@ -41,38 +44,55 @@ def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
 # -- the application
 
 
+@pytest.fixture(scope="module")
+def by_hand(tmp_path_factory: pytest.TempPathFactory) -> ByHand:
+    """by_hand(NAME, LEVEL, MPI): the program written by hand, and the path that it was given to write its files."""
+    directory = tmp_path_factory.mktemp("by_hand")
+
+    @functools.cache
+    def written(name: str, level: str, mpi: str) -> tuple[Path, Path]:
+        program = directory / f"{name}-{level}-{mpi}"
+        compiled(EXAMPLES / f"{name}_{level}.c", program, level, mpi, *STRICT)
+        files = program.with_name(f"{program.name}-files")
+        run(program, mpi, 4, files, CELLS)
+        if level == "hdf5":
+            time.sleep(1.1)  # those of the templates are of another second: the files have no times
+        return program, files
+
+    return written
+
+
 @pytest.mark.parametrize(
     ("template", "level", "mpi"),
     [(f"{name}{suffix}", *each) for name in APPLICATIONS for suffix in (".c", ".f90") for each in TARGETS],
 )
 def test_the_templates_write_the_bytes_of_the_programs_by_hand(
-    built: Built, tmp_path: Path, template: str, level: str, mpi: str
+    built: Built, by_hand: ByHand, tmp_path: Path, template: str, level: str, mpi: str
 ) -> None:
     name = Path(template).stem
-    by_hand = compiled(EXAMPLES / f"{name}_{level}.c", tmp_path / "by_hand", level, mpi, *STRICT)
-    run(built(EXAMPLES / template, level, mpi), mpi, 4, "write", tmp_path / "generated", CELLS)
-    if level == "hdf5":
-        time.sleep(1.1)  # another second: the files have no times
-    run(by_hand, mpi, 4, tmp_path / "hand", CELLS)
+    _, hand = by_hand(name, level, mpi)
+    generated = built(EXAMPLES / template, level, mpi)
+    run(generated, mpi, 4, "write", tmp_path / "generated", CELLS)
     for ending in APPLICATIONS[name]:
         content = (tmp_path / f"generated{ending}").read_bytes()
-        assert content == (tmp_path / f"hand{ending}").read_bytes()
+        assert content == Path(f"{hand}{ending}").read_bytes()
         blocks = 4 if name == "s3d" else 80 + 81 + 82 + 80
         values = {"": 16, ".checkpoint": 24, ".centers": 4 // 2, ".corners": 4 // 2}[ending]  # doubles of a cell
         assert len(content) >= values * blocks * CELLS**3 * 8
-    restarted = run(built(EXAMPLES / template, level, mpi), mpi, 4, "restart", tmp_path / "hand", CELLS)
-    assert restarted.stdout == "0 cells differ\n" * 4
+    assert run(generated, mpi, 4, "restart", hand, CELLS).stdout == "0 cells differ\n" * 4
 
 
 @pytest.mark.parametrize("name", APPLICATIONS)
 @pytest.mark.parametrize("level", ["mpiio", "pnetcdf", "hdf5"])
-def test_the_simplest_program_by_hand_writes_the_same_and_it_restarts(tmp_path: Path, name: str, level: str) -> None:
-    by_hand = compiled(EXAMPLES / f"{name}_{level}.c", tmp_path / "by_hand", level, "openmpi")
+def test_the_simplest_program_by_hand_writes_the_same_and_it_restarts(
+    by_hand: ByHand, tmp_path: Path, name: str, level: str
+) -> None:
+    program, _ = by_hand(name, level, "openmpi")
     for file, words in (("hand", [1]), ("naive", [1, "naive"])):
-        run(by_hand, "openmpi", 2, tmp_path / file, 2, *words)
+        run(program, "openmpi", 2, tmp_path / file, 2, *words)
     for ending in APPLICATIONS[name]:
         assert (tmp_path / f"naive{ending}").read_bytes() == (tmp_path / f"hand{ending}").read_bytes()
-    restarted = run(by_hand, "openmpi", 2, tmp_path / "hand", 2, 1, "restart")
+    restarted = run(program, "openmpi", 2, tmp_path / "hand", 2, 1, "restart")
     assert restarted.stdout == "0 cells differ\n" * 2
 
 
