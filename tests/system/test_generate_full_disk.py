@@ -1,8 +1,11 @@
-"""What `iosig generate` makes, on a disk that becomes full: every rank's status tells it, and nobody hangs."""
+"""What `iosig generate` makes, on a disk that is or becomes full: every rank's status tells it, and nobody hangs."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,12 +26,59 @@ FORTRAN_BLOCKS = TEMPLATES / "blocks.f90"
 def test_a_full_disk_is_every_ranks_failure_and_nobody_hangs(
     built: Built, full: Path, template: Path, level: str, mpi: str
 ) -> None:
-    if (level, mpi) == ("hdf5", "mpich"):
-        pytest.skip("HDF5 1.10 over ROMIO: a rank whose write succeeded waits for those whose write failed")
     program = built(template, level, mpi)
     done = run(program, mpi, 3, "write", full / "f", 12000, "0,4000", "4000,4000", "8000,4000")  # 144 KB
     assert all(f"{rank}: failed 1" in done.stdout for rank in range(3)), done.stdout + done.stderr
     assert str(template) in done.stderr
+
+
+ROWS = 700_000  # 8.4 MB in the grid
+TOO_LARGE = ["0,350000", f"350000,{ROWS - 350_000}"]
+
+
+@pytest.fixture
+def ext4(tmp_path: Path) -> Iterator[Path]:
+    """A file system with about 6 MB, which allocates beyond the end of files."""
+    if os.geteuid() != 0 or shutil.which("mkfs.ext4") is None:
+        pytest.skip("mounts an ext4: needs root and mkfs.ext4")
+    image, place = tmp_path / "image", tmp_path / "ext4"
+    place.mkdir()
+    with image.open("wb") as file:
+        file.truncate(8 << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True)
+    if subprocess.run(["mount", "-o", "loop", image, place], capture_output=True).returncode != 0:
+        pytest.skip("ext4 cannot be mounted")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+@pytest.mark.parametrize(("level", "mpi"), [("mpiio", "openmpi"), ("hdf5", "mpich")])
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS], ids=lambda path: path.suffix[1:])
+def test_an_output_without_room_is_refused_and_leaves_the_old_file(
+    built: Built, ext4: Path, template: Path, level: str, mpi: str
+) -> None:
+    program = built(template, level, mpi)
+    assert "failed 0" in run(program, mpi, 2, "write", ext4 / "f", 6, "0,3", "3,3").stdout
+    before = (ext4 / "f").read_bytes()
+    for name in "f", "g":
+        done = run(program, mpi, 2, "write", ext4 / name, ROWS, *TOO_LARGE)
+        assert all(f"{rank}: failed 1" in done.stdout for rank in range(2)), done.stdout + done.stderr
+        assert f"the file system has no room for {ROWS * 3 * 4 + 3 * 8} bytes" in done.stderr
+    assert (ext4 / "f").read_bytes() == before and not (ext4 / "g").exists()
+    assert (ext4 / "f").stat().st_blocks * 512 < 16 << 10  # what could be allocated is given back
+
+
+@pytest.mark.parametrize(("error", "status"), [("EDQUOT", 1), ("EOPNOTSUPP", 0)])
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS], ids=lambda path: path.suffix[1:])
+def test_a_quota_is_room_and_a_file_system_that_does_not_allocate_is_asked_what_is_free(
+    built: Built, tmp_path: Path, template: Path, error: str, status: int
+) -> None:
+    if shutil.which("strace") is None:
+        pytest.skip("needs strace")
+    program = built(template, "mpiio", "openmpi")
+    traced = ["-f", "-qq", "-o", "/dev/null", "-e", f"inject=fallocate:error={error}", str(program)]
+    done = run(Path("strace"), "openmpi", 2, *traced, "write", tmp_path / "f", 6, "0,3", "3,3")
+    assert all(f"{rank}: failed {status}" in done.stdout for rank in range(2)), done.stdout + done.stderr
 
 
 @pytest.fixture(scope="session")
