@@ -38,10 +38,12 @@ GENERATED = ("C", "Fortran")
 def print_lines() -> None:
     for application in APPLICATIONS:
         for level in dict(TARGETS):
-            hand = code_lines(EXAMPLES / f"{application}_{level}.c")
-            counts = [(each, directive_lines(EXAMPLES / f"{application}{SIDES[each]}")) for each in GENERATED]
-            told = ", ".join(f"{count} in {language} (1/{hand / count:.1f})" for language, count in counts)
-            print(f"{application}-{level}: {hand} lines by hand; directives: {told}")
+            for language in GENERATED:
+                by_hand = EXAMPLES / f"{application}_{level}{SIDES[language]}"
+                if by_hand.exists():
+                    hand, count = code_lines(by_hand), directive_lines(EXAMPLES / f"{application}{SIDES[language]}")
+                    told = f"{hand} lines by hand, {count} with directives (1/{hand / count:.1f})"
+                    print(f"{application}-{level}, {language}: {told}")
 
 
 def measure(directory: Path, target: str, rounds: int, repeats: int, size: int) -> None:

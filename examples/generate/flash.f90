@@ -38,26 +38,24 @@ program flash
   blocks = least_blocks + mod(rank, 3)
   allocate (unk(nvar, 1 - guard:edge + guard, 1 - guard:edge + guard, 1 - guard:edge + guard, room), source=0d0)
   allocate (corners(edge + 1, edge + 1, edge + 1, room, nplot), source=0.)
-  !$sigio file ckpt path(trim(path)//'.checkpoint') level(pnetcdf) comm(MPI_COMM_WORLD)
+  !$sigio file ckpt path(trim(path)//'.checkpoint') level(pnetcdf) comm(MPI_COMM_WORLD) decomp(mine)
   !$sigio dims ckpt blk(all_blocks) z(edge) y(edge) x(edge) d(3) side(2) neighbour(neighbours)
   !$sigio decomp mine block(blk: first_block, blocks)
   !$sigio attr ckpt title("FLASH-like checkpoint") step(42) time(double: 0.5d0)
-  !$sigio dataset ckpt.lrefine type(int) dims(blk) decomp(mine) data(lrefine(:blocks))
-  !$sigio dataset ckpt.nodetype type(int) dims(blk) decomp(mine) data(nodetype(:blocks))
-  !$sigio dataset ckpt.gid type(int) dims(neighbour, blk) decomp(mine) data(gid(:, :blocks))
-  !$sigio dataset ckpt.coord type(double) dims(d, blk) decomp(mine) data(coord(:, :blocks))
-  !$sigio dataset ckpt.size type(double) dims(d, blk) decomp(mine) data(sizes(:, :blocks))
-  !$sigio dataset ckpt.bnd_box type(double) dims(side, d, blk) decomp(mine) data(bnd_box(:, :, :blocks))
-  !$sigio dataset ckpt type(double) dims(x, y, z, blk) decomp(mine) data(unk) ghost(x: guard, y: guard, z: guard) &
+  !$sigio dataset ckpt type(int) dims(blk) data(lrefine(:blocks), nodetype(:blocks))
+  !$sigio dataset ckpt.gid type(int) dims(neighbour, blk) data(gid(:, :blocks))
+  !$sigio dataset ckpt type(double) dims(d, blk) data(coord(:, :blocks), size=sizes(:, :blocks))
+  !$sigio dataset ckpt.bnd_box type(double) dims(side, d, blk) data(bnd_box(:, :, :blocks))
+  !$sigio dataset ckpt type(double) dims(x, y, z, blk) data(unk) ghost(x: guard, y: guard, z: guard) &
   !$sigio   memory(var: nvar, x, y, z, blk: room) each(var: dens, velx, vely, velz, pres, ener, temp, gamc, game, &
   !$sigio   enuc, gpot, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13)
-  !$sigio file centers path(trim(path)//'.centers') level(pnetcdf) comm(MPI_COMM_WORLD) access(write)
+  !$sigio file centers path(trim(path)//'.centers') level(pnetcdf) comm(MPI_COMM_WORLD) access(write) decomp(mine)
   !$sigio dims centers blk(all_blocks) z(edge) y(edge) x(edge)
-  !$sigio dataset centers type(double) as(float) dims(x, y, z, blk) decomp(mine) data(unk) &
+  !$sigio dataset centers type(double) as(float) dims(x, y, z, blk) data(unk) &
   !$sigio   memory(var: nvar, x, y, z, blk: room) each(var: dens, pres=4, ener, temp) ghost(x: guard, y: guard, z: guard)
-  !$sigio file corners path(trim(path)//'.corners') level(pnetcdf) comm(MPI_COMM_WORLD) access(write)
+  !$sigio file corners path(trim(path)//'.corners') level(pnetcdf) comm(MPI_COMM_WORLD) access(write) decomp(mine)
   !$sigio dims corners blk(all_blocks) z(edge + 1) y(edge + 1) x(edge + 1)
-  !$sigio dataset corners type(float) dims(x, y, z, blk) decomp(mine) data(corners) &
+  !$sigio dataset corners type(float) dims(x, y, z, blk) data(corners) &
   !$sigio   memory(x, y, z, blk: room, var: nplot) each(var: dens, pres, ener, temp)
   if (verb == 'write') then
     ierr = visit_cells(.true.)
@@ -69,9 +67,7 @@ program flash
       end if
       call MPI_Barrier(MPI_COMM_WORLD, ierr)
       seconds = -MPI_Wtime()
-      !$sigio output ckpt
-      !$sigio output centers
-      !$sigio output corners
+      !$sigio output ckpt centers corners
       seconds = seconds + MPI_Wtime()
       print '(f0.6)', seconds
     end do

@@ -35,15 +35,14 @@ program s3d
   allocate (u(1 - ghost:edge + ghost, 1 - ghost:edge + ghost, 1 - ghost:edge + ghost, 3), source=0d0)
   allocate (temp(1 - ghost:edge + ghost, 1 - ghost:edge + ghost, 1 - ghost:edge + ghost), source=0d0)
   allocate (pressure, source=temp)
-  !$sigio file ckpt path(path) level(pnetcdf) comm(MPI_COMM_WORLD)
+  !$sigio file ckpt path(path) level(pnetcdf) comm(MPI_COMM_WORLD) decomp(blk)
   !$sigio dims ckpt s(species) d(3) z(edge*blocks(1)) y(edge*blocks(2)) x(edge*blocks(3))
   !$sigio attr ckpt title("S3D-like checkpoint") version(3)
   !$sigio decomp blk block(z: mine(1)*edge, edge; y: mine(2)*edge, edge; x: mine(3)*edge, edge)
-  !$sigio dataset ckpt.yspecies type(double) dims(x, y, z, s) decomp(blk) data(yspecies) ghost(ghost) attr(units="1")
-  !$sigio dataset ckpt.temp type(double) dims(x, y, z) decomp(blk) data(temp) ghost(ghost) attr(units="K")
-  !$sigio dataset ckpt.pressure type(double) dims(x, y, z) decomp(blk) data(pressure) ghost(ghost) attr(units="Pa")
-  !$sigio dataset ckpt.u type(double) dims(x, y, z, d) decomp(blk) data(u) &
-  !$sigio   ghost(ghost) attr(units="m/s")
+  !$sigio dataset ckpt.yspecies type(double) dims(x, y, z, s) data(yspecies) ghost(ghost) attr(units="1")
+  !$sigio dataset ckpt.temp type(double) dims(x, y, z) data(temp) ghost(ghost) attr(units="K")
+  !$sigio dataset ckpt.pressure type(double) dims(x, y, z) data(pressure) ghost(ghost) attr(units="Pa")
+  !$sigio dataset ckpt.u type(double) dims(x, y, z, d) data(u) ghost(ghost) attr(units="m/s")
   if (verb == 'write') then
     ierr = visit_cells(.true.)
     do repeat = 1, repeats

@@ -50,6 +50,9 @@ nb::dict directive_dict(const SourceDirective& site) {
   made["kind"] = text_object(site.directive.kind);
   made["name"] = text_object(site.directive.name);
   made["dataset"] = text_object(site.directive.dataset);
+  nb::list further;
+  for (const std::string& name : site.directive.further) further.append(text_object(name));
+  made["further"] = further;
   made["signature"] = text_object(site.directive.signature);
   nb::list clauses;
   for (std::size_t i = 0; i < site.directive.clauses.size(); ++i) {

@@ -131,7 +131,41 @@ TEST_CASE("directive: each names a data set for components along an axis, in tur
   CHECK(mistake("each(v: dens; w: a)").at == "dens; w: a");
   CHECK(mistake("each(v: dens=)").message == "expected a value after 'dens='");
   CHECK(mistake("each(v: dens)", "c.t").at == "each");
-  CHECK(mistake("component(v: 1)").at == "c");
+}
+
+TEST_CASE("directive: arrays name their data sets, or are named") {
+  const Directive dataset = directive_of("dataset c type(int) dims(z) data(temp, w(:n, 1) , u = p->u[0] == 1 ? a : b)");
+  CHECK(dataset.dataset.empty());
+  const auto& entries = dataset.clauses.back().entries;
+  REQUIRE(entries.size() == 3);
+  CHECK(entries[0].key == "temp");
+  CHECK(entries[0].values == std::vector<std::string>{"temp"});
+  CHECK(entries[1].key == "w");
+  CHECK(entries[1].values == std::vector<std::string>{"w(:n, 1)"});
+  CHECK(entries[2].key == "u");
+  CHECK(entries[2].values == std::vector<std::string>{"p->u[0] == 1 ? a : b"});
+  CHECK(directive_of("dataset c.t type(int) dims(z) data(a, b)").clauses.back().entries[0].values[0] == "a, b");
+  const auto mistake = [](const std::string& data) {
+    return mistake_in("dataset c type(int) dims(z) data(" + data + ")");
+  };
+  CHECK(mistake("t, p->t").message == "expected the data sets' names: data(temp, u=EXPR), or dataset c.temp ...");
+  CHECK(mistake("t, p->t").at == "p->t");
+  CHECK(mistake("a == b").at == "a == b");
+  CHECK(mistake("t, ").at == " ");
+  CHECK(mistake("t, u=").at == "u=");
+  CHECK(mistake("t, u, t").message == "'t' is given twice in data");
+}
+
+TEST_CASE("directive: an output is of one file, or of several without a status") {
+  const Directive output = directive_of("output a b  c");
+  CHECK(output.name == "a");
+  CHECK(output.further == std::vector<std::string>{"b", "c"});
+  CHECK(directive_of("input a status(e)").further.empty());
+  CHECK(mistake_in("output a b a").message == "file 'a' is given twice");
+  CHECK(mistake_in("output a b status(e)").message == "'status' of several files; expected an 'output' for each");
+  CHECK(mistake_in("output a status").message == "'status' needs a value in parentheses, e.g. status(error)");
+  CHECK(mistake_in("output a, b").at == ",");
+  CHECK(mistake_in("dims a b z(3)").at == "b");
 }
 
 TEST_CASE("directive: one width is for all axes, and an expression with a colon is no axis") {
@@ -156,7 +190,6 @@ TEST_CASE("directive: a mistake is underlined, and what was meant is suggested")
   CHECK(mistake_in("file ckpt path(f) level(mpiio) comm(c) totalsize(6XB)").at == "6XB");
   CHECK(mistake_in("dataset temp type(double)").at == "temp");
   CHECK(mistake_in("dataset c.t type(duoble) dims(z) data(d)").suggestion == "double");
-  CHECK(mistake_in("output a b").message == "'output' has no clause 'b'; expected record, status");
   CHECK(mistake_in("dims ckpt z(1) z(2)").message == "'z' is given twice");
   CHECK(mistake_in("dims ckpt").at == "ckpt");
   CHECK(mistake_in("dims ckpt z").message == "'z' needs a value in parentheses, e.g. z(NZ) y(NY) x(NX)");

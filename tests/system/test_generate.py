@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from conftest import Iosig
@@ -25,7 +26,7 @@ from generated_programs import (
     libraries,
     run,
 )
-from iosig.repro.generated import APPLICATIONS, TARGETS
+from iosig.repro.generated import APPLICATIONS, TARGETS, with_calls
 from plugin_compiler import PluginCompiler
 
 BLOCKS = TEMPLATES / "blocks.c"
@@ -94,6 +95,30 @@ def test_the_simplest_program_by_hand_writes_the_same_and_it_restarts(
         assert (tmp_path / f"naive{ending}").read_bytes() == (tmp_path / f"hand{ending}").read_bytes()
     restarted = run(program, "openmpi", 2, tmp_path / "hand", 2, 1, "restart")
     assert restarted.stdout == "0 cells differ\n" * 2
+
+
+ARRAYS = {
+    "s3d": "path, edge, blocks, mine, yspecies, temp, pressure, u",
+    "flash": "path, edge, blocks, first_block, all_blocks, lrefine, nodetype, gid, coord, sizes, bnd_box, unk",
+}
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+@pytest.mark.parametrize("level", ["pnetcdf", "hdf5"])
+def test_programs_by_hand_in_fortran_write_and_read_the_same_files(
+    built: Built, tmp_path: Path, name: str, level: str
+) -> None:
+    template, arrays = EXAMPLES / f"{name}.f90", ARRAYS[name]
+    written = arrays + (", corners" if name == "flash" else "")
+    text = with_calls(template, f"call write_files({written})", f"call read_files({arrays})")
+    (tmp_path / "by_hand.f90").write_text((EXAMPLES / f"{name}_{level}.f90").read_text() + text)
+    options = ["-std=f2008ts", *STRICT, "-Wno-compare-reals"]
+    by_hand = compiled(tmp_path / "by_hand.f90", tmp_path / "by_hand", level, "openmpi", *options)
+    run(built(template, level, "openmpi"), "openmpi", 4, "write", tmp_path / "generated", CELLS)
+    run(by_hand, "openmpi", 4, "write", tmp_path / "hand", CELLS)
+    for ending in APPLICATIONS[name]:
+        assert (tmp_path / f"generated{ending}").read_bytes() == (tmp_path / f"hand{ending}").read_bytes()
+    assert run(by_hand, "openmpi", 4, "restart", tmp_path / "generated", CELLS).stdout == "0 cells differ\n" * 4
 
 
 @pytest.mark.parametrize(("level", "mpi"), TARGETS)
@@ -458,3 +483,39 @@ def test_a_template_that_is_compiled_as_it_is_warns(compiler: PluginCompiler) ->
         told = compiler.compile(text, "-c", language=language, check=False).stderr
         assert "2:15: warning: '#pragma sigio output' does nothing in a template" in told
         assert "3:15: error: expected the name of a file" in told
+
+
+SEVERAL = """\
+#include <mpi.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+  int rank, numbers[2] = {7, 8};
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  short t[2] = {(short)(2 * rank), (short)(2 * rank + 1)}, v[3] = {-1, (short)(10 + 2 * rank), (short)(11 + 2 * rank)};
+#pragma sigio file a path(argv[1]) level(mpiio) comm(MPI_COMM_WORLD) decomp(rows)
+#pragma sigio dims a z(4) n(2)
+#pragma sigio file b path(argv[2]) level(mpiio) comm(MPI_COMM_WORLD) decomp(rows)
+#pragma sigio dims b z(4)
+#pragma sigio decomp rows block(z: 2 * rank, 2)
+#pragma sigio dataset a type(int) dims(n) data(numbers)
+#pragma sigio dataset a type(short) dims(z) data(t, u=v + 1)
+#pragma sigio dataset b.t type(short) dims(z) data(t)
+  if (argc > 3)
+#pragma sigio output a b
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_arrays_and_files_share_directives(built: Built, tmp_path: Path) -> None:
+    template = tmp_path / "several.c"
+    template.write_text(SEVERAL)
+    program = built(template, "mpiio", "openmpi")
+    run(program, "openmpi", 2, tmp_path / "a", tmp_path / "b")
+    assert not (tmp_path / "a").exists() and not (tmp_path / "b").exists()  # an output is one statement
+    run(program, "openmpi", 2, tmp_path / "a", tmp_path / "b", "write")
+    t, u = (np.arange(start, start + 4, dtype="<i2").tobytes() for start in (0, 10))
+    assert (tmp_path / "a").read_bytes() == np.array([7, 8], "<i4").tobytes() + t + u
+    assert (tmp_path / "b").read_bytes() == t

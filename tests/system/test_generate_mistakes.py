@@ -52,7 +52,41 @@ SEEDED: dict[str, tuple[dict[str, str], str, str]] = {
     "unknown directive": (clause("dims", "dims", "dim"), "dims", "unknown directive 'dim'"),
     "no directive": ({"dims": "#pragma sigio"}, "dims", "expected a directive"),
     "no name of the file": (clause("output", " ckpt", ""), "output", "expected the name of a file"),
-    "no name of the data set": (clause("dataset", "ckpt.t", "ckpt"), "dataset", "a point and the data set's name"),
+    "no name of the data set": (
+        {"dataset": "#pragma sigio dataset ckpt type(int) dims(z, y) decomp(blk) data(s->t)"},
+        "dataset",
+        "expected the data sets' names: data(temp, u=EXPR), or dataset ckpt.temp",
+    ),
+    "an array twice": (
+        {"dataset": "#pragma sigio dataset ckpt type(int) dims(z, y) decomp(blk) data(t, u, t=v)"},
+        "dataset",
+        "'t' is given twice in data",
+    ),
+    "an array of another directive": (
+        after("dataset", "dataset ckpt type(int) dims(y) data(u, t)"),
+        "dataset+1",
+        "data set 'ckpt.t' is declared again; first in line 8",
+    ),
+    "a decomp of the file that is not declared": (
+        clause("file", "path(p)", "path(p) decomp(blkk)")
+        | {"dataset": "#pragma sigio dataset ckpt type(int) dims(z, y) data(t, u)"},
+        "file",
+        "no decomp 'blkk' is declared before; did you mean 'blk'?",
+    ),
+    "a decomp of the file whose axes a data set has in part": (
+        clause("file", "path(p)", "path(p) decomp(blk)")
+        | clause("decomp", "z: r * 4, 4", "z: r * 4, 4; y: 0, 3")
+        | {"dataset": "#pragma sigio dataset ckpt type(int) dims(z) data(t)"},
+        "dataset",
+        "decomp 'blk' splits 'y', which is no axis of 'ckpt.t'",
+    ),
+    "several files with a status": (
+        clause("output", "ckpt", "ckpt more status(*t)"),
+        "output",
+        "'status' of several files; expected an 'output' for each",
+    ),
+    "several files, one unknown": (clause("output", "ckpt", "ckpt more"), "output", "no file 'more' is declared"),
+    "a file twice in an output": (clause("output", "ckpt", "ckpt ckpt"), "output", "file 'ckpt' is given twice"),
     "missing path": (clause("file", " path(p)", ""), "file", "needs path(...)"),
     "missing level": (clause("file", " level(pnetcdf)", ""), "file", "needs level(...)"),
     "missing communicator": (
@@ -111,7 +145,11 @@ SEEDED: dict[str, tuple[dict[str, str], str, str]] = {
     "missing data": (clause("dataset", " data(t)", ""), "dataset", "needs data(...)"),
     "unknown axis": (clause("dataset", "z, y", "z, x"), "dataset", "has the axis 'x', which 'ckpt' does not have"),
     "one axis twice": (clause("dataset", "z, y", "z, z"), "dataset", "has the axis 'z' twice"),
-    "rank without the split axis": (clause("dataset", "z, y", "y"), "dataset", "splits 'z', which is no axis of 't'"),
+    "rank without the split axis": (
+        clause("dataset", "z, y", "y"),
+        "dataset",
+        "splits 'z', which is no axis of 'ckpt.t'",
+    ),
     "unknown decomp": (
         clause("dataset", "blk", "bkl"),
         "dataset",
@@ -198,7 +236,6 @@ SEEDED: dict[str, tuple[dict[str, str], str, str]] = {
         "output+1",
         "after the output",
     ),
-    "two files in one output": (clause("output", "ckpt", "ckpt plot"), "output", "'output' has no clause 'plot'"),
     "two outputs at once": (after("output", "output ckpt"), "output+1", "is written twice at once"),
     "output without data sets": ({"dataset": ""}, "output", "has no data set"),
     "output of a file to read": (clause("file", "path(p)", "path(p) access(read)"), "output", "declares access(read)"),

@@ -50,6 +50,7 @@ constexpr std::array clause_rules = {
     ClauseRule{"file", "level", ClauseForm::level, true, "level(pnetcdf)"},
     ClauseRule{"file", "comm", ClauseForm::expression, true, "comm(MPI_COMM_WORLD)"},
     ClauseRule{"file", "access", ClauseForm::access, false, "access(write)"},
+    ClauseRule{"file", "decomp", ClauseForm::name, false, "decomp(blk)"},
     ClauseRule{"file", "hint", ClauseForm::hints, false, "hint(cb_nodes=\"4\")"},
     ClauseRule{"dims", "", ClauseForm::expression, false, "z(NZ) y(NY) x(NX)"},
     ClauseRule{"attr", "", ClauseForm::value, false, "title(\"a checkpoint\") time(double: t)"},
@@ -192,11 +193,32 @@ class DirectiveReader {
     if (point != string_view::npos) directive.dataset = part(name).substr(point + 1);
     const bool fits =
         is_name(directive.name) && (point == string_view::npos || (is_dataset && is_name(directive.dataset)));
-    if (fits && !(at_ < text_.size() && text_[at_] == '(')) return true;
+    if (fits && !(at_ < text_.size() && text_[at_] == '(')) {
+      if (directive.kind == "output" || directive.kind == "input") read_further_files();
+      return true;
+    }
     if (is_dataset) return add(name, "expected the name of a file and of a data set: dataset ckpt.temp ...");
     return add(name,
                fmt::format("expected the name of a {0}: {0} {1} ...", directive.kind == "decomp" ? "decomp" : "file",
                            directive.kind == "decomp" ? "blk" : "ckpt"));
+  }
+
+  /// Reads names up to the first clause.
+  void read_further_files() {
+    Directive& directive = result_.directive;
+    for (;;) {
+      const std::size_t begin = at_;
+      const Span name = read_word("");
+      skip_blanks();
+      const bool is_clause = (at_ < text_.size() && text_[at_] == '(') || rule_of(part(name)) != nullptr;
+      if (is_clause || !is_name(part(name))) {
+        at_ = begin;
+        return;
+      }
+      if (part(name) == directive.name || std::ranges::find(directive.further, part(name)) != directive.further.end())
+        add(name, fmt::format("file '{}' is given twice", part(name)));
+      directive.further.emplace_back(part(name));
+    }
   }
 
   [[nodiscard]] const ClauseRule* rule_of(string_view name) const {
@@ -456,23 +478,54 @@ class DirectiveReader {
     if (parsed.ok()) result_.directive.signature = signature_text(parsed.signature);
   }
 
-  /// A data set is named by the directive, or several by each(...).
+  /// Data sets are named by the directive, by each(...) or by data(...).
   void check_dataset_name() {
-    const Directive& directive = result_.directive;
+    Directive& directive = result_.directive;
     const auto each = std::ranges::find(directive.clauses, "each", &DirectiveClause::name);
+    const auto data = std::ranges::find(directive.clauses, "data", &DirectiveClause::name);
     const bool has_each = each != directive.clauses.end();
     if (has_each && !directive.dataset.empty())
       add(each->at, fmt::format("'each' names the data sets; expected dataset {} ..., without '.{}'", directive.name,
                                 directive.dataset));
-    else if (!has_each && directive.dataset.empty())
-      add(directive.name_at,
-          fmt::format("expected the file's name, a point and the data set's name: dataset {}.temp ..., or each(...)",
-                      directive.name));
+    else if (!has_each && directive.dataset.empty() && data != directive.clauses.end())
+      name_arrays(*data);
+  }
+
+  /// Makes an entry of each array in data(temp, u=v, w(:n)); its key is the name.
+  void name_arrays(DirectiveClause& data) {
+    const ClauseRule& rule = *rule_of("data");
+    const Span whole = data.entries.front().at;
+    data.entries.clear();
+    for (const Span one : split_span(whole, ',')) {
+      const Span at = trimmed_span(text_, one);
+      const string_view text = part(at);
+      const auto end = static_cast<std::size_t>(std::ranges::find_if_not(text, continues_name) - text.begin());
+      const string_view name = text.substr(0, end), rest = trimmed(text.substr(end));
+      const bool has_name = rest.starts_with('=') && !rest.starts_with("==");
+      const string_view array = has_name ? trimmed(rest.substr(1)) : text;
+      if (!is_name(name) || array.empty() ||
+          !(has_name || rest.empty() || rest.front() == '(' || rest.front() == '[')) {
+        add(at, fmt::format("expected the data sets' names: data(temp, u=EXPR), or dataset {}.temp ...",
+                            result_.directive.name));
+        return;
+      }
+      data.entries.push_back({std::string(name), "", {std::string(array)}, at});
+      if (!is_new(rule, data)) return;
+    }
+  }
+
+  /// A status or record belongs to one file.
+  void check_files() {
+    const Directive& directive = result_.directive;
+    if (directive.further.empty() || directive.clauses.empty()) return;
+    const DirectiveClause& clause = directive.clauses.front();
+    add(clause.at, fmt::format("'{}' of several files; expected an '{}' for each", clause.name, directive.kind));
   }
 
   void check_required() {
     const Directive& directive = result_.directive;
     if (directive.kind == "dataset") check_dataset_name();
+    check_files();
     for (const ClauseRule& rule : clause_rules) {
       const auto same = [&](const DirectiveClause& each) { return each.name == rule.name; };
       if (rule.kind == directive.kind && rule.is_required && std::ranges::none_of(directive.clauses, same))

@@ -60,7 +60,9 @@ class Builder:
         self.used: set[str] = set()  # decompositions
 
     def refuse(self, place: Place, message: str, severity: str = "error") -> None:
-        self.mistakes.append(Mistake(place, message, severity))
+        mistake = Mistake(place, message, severity)
+        if mistake not in self.mistakes:  # of a file's decomp, say, for each of its data sets
+            self.mistakes.append(mistake)
 
     def build(self) -> Model:
         for directive in self.template.directives:
@@ -111,6 +113,7 @@ class Builder:
             str(directive.get("comm")),
             directive.get("access") or "",
             hints,
+            directive.get("decomp") or "",
             directive.signature,
             directive.place,
         )
@@ -213,12 +216,15 @@ class Builder:
         if file is None:
             return None
         components = self.components_of(directive)
-        for each in components or {directive.dataset: ""}:
+        arrays = {directive.dataset: str(directive.get("data"))}
+        if not directive.dataset and not components:
+            arrays = {entry.key: entry.values[0] for entry in directive.clauses["data"].entries}
+        for each in components or arrays:
             known = next((one for one in file.datasets if one.name == each), None)
             if known is not None:
                 text = f"data set '{file.name}.{each}' is declared again; first in line {known.place.line}"
                 return self.refuse(directive.place, text)
-        name = f"{file.name}.{directive.dataset or next(iter(components))}"
+        name = f"{file.name}.{next(iter(components or arrays))}"
         axes = self.axes_of(directive.clauses["dims"], file, name)
         if len(axes) < len(directive.clauses["dims"].entries):
             return None  # what else is wrong may follow from that
@@ -231,7 +237,7 @@ class Builder:
                 )
                 return None
         bounded = [axis.name for axis in axes if not axis.is_record]
-        split = self.decomposition_of(directive, file, bounded)
+        split = self.decomposition_of(directive, file, bounded, name)
         every = [axis for axis in bounded if split is None or axis in split.shares]
         ghost = self.ghost_of(directive.clauses.get("ghost"), bounded, every, name)
         memory = self.memory_of(directive, components, axes, name)
@@ -248,8 +254,8 @@ class Builder:
         types = (str(directive.get("type")), self.stored_type(directive, file.level))
         data = str(directive.get("data"))
         one = Dataset(directive.dataset, *types, axes, data, split, ghost, attributes, memory, directive.place)
-        many = [replace(one, name=each, memory=at_component(memory, index)) for each, index in components.items()]
-        file.datasets += many or [one]
+        file.datasets += [replace(one, name=each, memory=at_component(memory, at)) for each, at in components.items()]
+        file.datasets += [] if components else [replace(one, name=each, data=array) for each, array in arrays.items()]
         return None
 
     def components_of(self, directive: Directive) -> dict[str, str]:
@@ -370,31 +376,35 @@ class Builder:
                 axes.append(file.axes[axis])
         return axes
 
-    def decomposition_of(self, directive: Directive, file: File, axes: list[str]) -> Decomposition | None:
+    def decomposition_of(self, directive: Directive, file: File, axes: list[str], name: str) -> Decomposition | None:
+        """That of the data set, or of the file if the data set has one of its axes."""
         clause = directive.clauses.get("decomp")
-        if clause is None:
+        wanted, place = (clause.value, clause.place) if clause else (file.decomposition, directive.place)
+        if not wanted:
             return None
-        split = self.model.decompositions.get(clause.value)
+        split = self.model.decompositions.get(wanted)
         if split is None:
-            hint = nearest(clause.value, self.model.decompositions) or "; declare it before: #pragma sigio decomp ..."
-            self.refuse(clause.place, f"no decomp '{clause.value}' is declared before{hint}")
+            hint = nearest(wanted, self.model.decompositions) or "; declare it before: #pragma sigio decomp ..."
+            self.refuse(clause.place if clause else file.place, f"no decomp '{wanted}' is declared before{hint}")
             return None
         self.used.add(split.name)
+        if clause is None and not any(axis in split.shares for axis in axes):
+            return None
         for axis, share in split.shares.items():
             if axis in file.axes and file.axes[axis].is_record:
                 text = f"decomp '{split.name}' splits the unlimited axis '{axis}'; expected others"
-                self.refuse(clause.place, f"{text}: all ranks write a record together")
+                self.refuse(place, f"{text}: all ranks write a record together")
                 continue
             if axis not in axes:
-                text = f"decomp '{split.name}' splits '{axis}', which is no axis of '{directive.dataset}'"
-                self.refuse(clause.place, f"{text}: ranks would write the same elements")
+                text = f"decomp '{split.name}' splits '{axis}', which is no axis of '{name}'"
+                self.refuse(place, f"{text}: ranks would write the same elements")
                 continue
             if share.kind == "cyclic":
                 continue
             extent, first, elements = (number(each) for each in (file.axes[axis].extent, *share.values))
             if extent is not None and elements is not None and (first or 0) + elements > extent:
                 text = f"decomp '{split.name}' reaches element {(first or 0) + elements} of '{axis}'"
-                self.refuse(clause.place, f"{text}, which has {extent}")
+                self.refuse(place, f"{text}, which has {extent}")
         return split
 
     def ghost_of(self, clause: Clause | None, axes: list[str], all_axes: list[str], name: str) -> dict[str, str]:
@@ -421,10 +431,12 @@ class Builder:
     # -- places of code
 
     def add_output(self, directive: Directive) -> None:
-        self.add_site(directive, "write")
+        for name in (directive.name, *directive.further):
+            self.add_site(replace(directive, name=name), "write")
 
     def add_input(self, directive: Directive) -> None:
-        self.add_site(directive, "read")
+        for name in (directive.name, *directive.further):
+            self.add_site(replace(directive, name=name), "read")
 
     def add_site(self, directive: Directive, access: str) -> None:
         file = self.file_of(directive)

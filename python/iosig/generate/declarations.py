@@ -71,13 +71,15 @@ def probed(template: Template, sites: list[Site]) -> tuple[str, list[Probe]]:
     """The source with a probe for each data set in place of each output and input, all in one line."""
     lines = list(template.lines)
     probes: list[Probe] = []
+    starts: dict[int, str] = {}  # an output may be of several files
     for site in sites:
-        text = "{ "
+        text = starts.get(site.place.line, "{ ")
         for dataset in site.file.datasets:
             name = f"{PROBE}{len(probes)}"
             made = f"typedef __typeof__(({dataset.data})) {name}; "
             probes.append(Probe(dataset, site.place.line, len(text) + 1, len(text) + len(made), name))
             text += made
+        starts[site.place.line] = text
         lines[site.place.line - 1] = text + "}"
         for number in range(site.place.line, site.last_line):
             lines[number] = ""

@@ -136,6 +136,7 @@ class File:
     comm: str
     access: str  # write, read, or empty: both
     hints: dict[str, str]
+    decomposition: str  # the name of that of its data sets, or empty
     signature: str
     place: Place
     axes: dict[str, Axis] = field(default_factory=dict)

@@ -95,12 +95,17 @@ class Renderer:
         self.model = model
         self.ending = "f90" if template.is_fortran else "c"
         stem = re.sub(r"\W", "_", Path(template.path).stem)
-        self.decisions = {site.place: decision for site, decision in zip(model.sites, decisions, strict=True)}
+        self.decisions = {
+            (site.place, site.file.name): decision for site, decision in zip(model.sites, decisions, strict=True)
+        }
         self.buffers = any(self.packing(site, each) for site in model.sites for each in site.file.datasets)
         self.skips_views = any(site.file.level == "mpiio" and not self.has_view(site) for site in model.sites)
         self.opens_alone = any(self.alone(site) for site in model.sites)
         self.chunks = any(self.is_chunked(site, each) for site in model.sites for each in site.file.datasets)
         self.module = f"iosig_io_{stem}"[:63].lower()  # of Fortran; 63 characters are allowed
+
+    def decision(self, site: Site) -> Decision:
+        return self.decisions[site.place, site.file.name]
 
     def where(self, place: Place, what: str) -> str:
         """As a string of the program's language."""
@@ -111,7 +116,7 @@ class Renderer:
         """The libraries with which elements go through a buffer."""
         if is_packed(site.file, dataset):
             return set(LIBRARIES)
-        decision = self.decisions[site.place]
+        decision = self.decision(site)
         contiguity = decision.contiguity[site.file.datasets.index(dataset)]
         pays = site.file.level in ("mpiio", "hdf5") and contiguity.memory == "strided" and not dataset.has_parts
         return decision.libraries(lambda method: method.packs) if pays else set()
@@ -122,12 +127,12 @@ class Renderer:
         With ROMIO no call is collective then: where ranks wait by polling on fewer processors, each such call takes
         milliseconds. OMPIO's take microseconds.
         """
-        independent = self.decisions[site.place].libraries(lambda method: not method.is_collective)
+        independent = self.decision(site).libraries(lambda method: not method.is_collective)
         return independent & {"romio"} if site.file.level == "mpiio" else set()
 
     def is_chunked(self, site: Site, dataset: Dataset) -> bool:
         """Whether a rank's block, which is several pieces of the data set, is a chunk of the file."""
-        decision = self.decisions[site.place]
+        decision = self.decision(site)
         contiguity = decision.contiguity[site.file.datasets.index(dataset)]
         chunks = decision.libraries(lambda method: method.chunks) and site.kind == "output"
         return bool(chunks) and contiguity.view == "strided" and not dataset.has_parts and not dataset.has_records
@@ -149,10 +154,11 @@ class Renderer:
             used_types=sorted({dataset.type for dataset in datasets}),
             writes=any(site.kind == "output" for site in sites),
             reads=any(site.kind == "input" for site in sites),
+            checks_room=any(self.checks_room(site) for site in sites),
             checks_space=any(site.kind == "output" and site.file.level != "posix" for site in sites),
             has_hints=any(site.file.hints or self.hints(site) for site in sites),
             by_library=self.opens_alone
-            or any(self.hints(site) or self.decisions[site.place].depends_on_library for site in sites),
+            or any(self.hints(site) or self.decision(site).depends_on_library for site in sites),
             opens_alone=self.opens_alone,
             has_records=any(dataset.has_records for dataset in datasets),
             has_attributes=bool(attributes),
@@ -173,9 +179,14 @@ class Renderer:
             skips_views=self.skips_views,
         )
 
+    @staticmethod
+    def checks_room(site: Site) -> bool:
+        """Whether an output is refused where there is no room; with a signature the place is not known before."""
+        return site.kind == "output" and site.file.level != "posix" and not site.file.signature
+
     def has_view(self, site: Site) -> bool:
         """Whether MPI-IO must be shown a rank's elements in the file: they are several pieces of a data set."""
-        return any(each.view != "contiguous" for each in self.decisions[site.place].contiguity)
+        return any(each.view != "contiguous" for each in self.decision(site).contiguity)
 
     def hints(self, site: Site) -> dict[str, str]:
         """Those that ROMIO is given, unless the template gives them.
@@ -184,14 +195,14 @@ class Renderer:
         them, behind the end of the file, with what its buffer held before.
         """
         access = "write" if site.kind == "output" else "read"
-        hints = self.decisions[site.place].methods["romio"].hints(access)
+        hints = self.decision(site).methods["romio"].hints(access)
         if site.file.level == "hdf5" and "romio_ds_write" in hints:
             hints["romio_ds_write"] = "disable"
         return {key: value for key, value in hints.items() if key not in site.file.hints}
 
     def block(self, site: Site) -> str:
         file, writes, fortran = site.file, site.kind == "output", self.template.is_fortran
-        decision = self.decisions[site.place]
+        decision = self.decision(site)
 
         splits: list[Decomposition] = unique([d.decomposition for d in file.datasets if d.decomposition is not None])
 
@@ -261,6 +272,7 @@ class Renderer:
             site=site,
             file=file,
             writes=writes,
+            checks_room=self.checks_room(site),
             used_axes=used_axes(file),
             splits=splits,
             lone=any(dataset.decomposition is None for dataset in file.datasets),
@@ -298,11 +310,18 @@ class Renderer:
         lines = text.splitlines()
         return [part for line in lines for part in folded(line)] if self.template.is_fortran else lines
 
+    def blocks(self, sites: list[Site]) -> list[str]:
+        """Those of one directive, which are one statement."""
+        lines = [line for site in sites for line in self.code(self.block(site))]
+        return lines if len(sites) == 1 or self.template.is_fortran else ["{", *lines, "}"]
+
     def text(self, output: str) -> str:
         """The generated file, which is called `output`."""
         first = f"{MARK} from {self.template.path}; change that, not this."
         lines = [f"! {first}" if self.template.is_fortran else f"/* {first} */"]
-        sites = {site.place.line: site for site in self.model.sites}
+        sites: dict[int, list[Site]] = {}
+        for site in self.model.sites:
+            sites.setdefault(site.place.line, []).append(site)
         directives = {each.place.line: each for each in self.template.directives}
         number = 1
         if self.template.include_line == 0 and self.model.sites:
@@ -317,7 +336,7 @@ class Renderer:
                 number = directive.last_line + 1
                 lines += self.as_comment(self.template.lines[directive.place.line - 1 : directive.last_line])
                 if directive.place.line in sites:
-                    lines += ["@here", *self.code(self.block(sites[directive.place.line])), f"@at {number}"]
+                    lines += ["@here", *self.blocks(sites[directive.place.line]), f"@at {number}"]
             if number == self.template.include_line + 1 and self.model.sites and number > 1:
                 lines += ["@here", *self.code(self.prelude()), f"@at {number}"]
         return "\n".join(self.placed(lines, output))

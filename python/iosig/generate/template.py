@@ -76,6 +76,7 @@ class Directive:
 
     kind: str
     name: str
+    further: list[str]  # files of an output or input
     dataset: str
     signature: str
     place: Place
@@ -102,7 +103,7 @@ def directive_of(found: dict[str, Any]) -> Directive:
     for clause in found["clauses"]:
         entries = [Entry(key, type_, values) for key, type_, values in clause["entries"]]
         clauses[clause["name"]] = Clause(clause["name"], Place.of(clause), entries)
-    words = (found["kind"], found["name"], found["dataset"], found["signature"])
+    words = (found["kind"], found["name"], found["further"], found["dataset"], found["signature"])
     return Directive(*words, Place.of(found), found["last_line"], found["is_operator"], clauses)
 
 
