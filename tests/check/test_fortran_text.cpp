@@ -66,7 +66,7 @@ TEST_CASE("fortran: a directive goes on over lines, each with its sentinel, and 
 
 TEST_CASE("fortran: a mistake has its place, also in a line that goes on") {
   CHECK(findings_in("!$sigio file ckpt path(p) &\n  !$sigio  levl(mpiio)\n") ==
-        "2:12 'file' has no clause 'levl'; expected path, level, comm, access, hint\n");
+        "2:12 'file' has no clause 'levl'; expected path, level, comm, access, decomp, hint\n");
   CHECK(findings_in("x = 1\n  !$sigio output ckpt &\ny = 1\n") ==
         "2:3 the directive ends with '&', but the next line does not begin with '!$sigio'\n");
   CHECK(findings_in("!$sigio output ckpt &").size() > 0);

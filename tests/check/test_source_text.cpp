@@ -336,7 +336,7 @@ TEST_CASE("source: a directive is read as it is spelled, without its macros, ove
 
 TEST_CASE("source: a mistake in a directive has its place, also in a joined line") {
   CHECK(findings({"#pragma sigio file ckpt \\\n path(p) levl(mpiio)\n"}) ==
-        "2:10 'file' has no clause 'levl'; expected path, level, comm, access, hint\n");
+        "2:10 'file' has no clause 'levl'; expected path, level, comm, access, decomp, hint\n");
   CHECK(findings({"void f() {}\n#pragma sigio output ckpt\n"}) ==
         "2:15 'output' is outside of functions; put it where the code is to be\n");
   CHECK(findings({"#if 0\n#pragma sigio nothing\n#endif\n"}).empty());
