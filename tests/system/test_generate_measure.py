@@ -105,6 +105,7 @@ def test_a_signal_ends_it_and_leaves_everything_as_it_was(
         ("echo 'probe.c:3:10: fatal error: mpi.h: No such file' >&2; exit 1", "", "probe.c:3:10: fatal error: mpi.h"),
         ("", "echo 'no such host' >&2; exit 9", "mpirun -n 1 of the probe failed with status 9: no such host"),
         ("", "echo 'Open MPI'; echo 'rank 0: no space left' >&2; exit 1", "with status 1: rank 0: no space left"),
+        ("", "echo MPICH; echo; echo 'Fatal error in one word more'; exit 3", "of the probe failed with status 3"),
         (None, "", "no MPI library found; expected mpicc and mpirun on PATH"),
     ],
 )

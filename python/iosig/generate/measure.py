@@ -159,12 +159,15 @@ class Measuring:
 
     def run(self, probe: Probe, seconds: float, least: int) -> None:
         """At most so long, but at least so many shapes."""
-        words = [",".join(map(str, shape)) for shape in probe.unknown()]
+        asked = [",".join(map(str, shape)) for shape in probe.unknown()]
         settings = [str(self.directory / "probe"), str(REPEATS), f"{seconds:.1f}", str(least)]
-        with closing(spoken(self.mpi.launcher, self.ranks, probe.program, [*settings, *words])) as lines:
+        with closing(spoken(self.mpi.launcher, self.ranks, probe.program, [*settings, *asked])) as lines:
             probe.library = "ompio" if next(lines, "") == "Open MPI" else "romio"
             for line in lines:
-                shape, count, access, taken = line.split()
+                words = line.split()
+                if len(words) != 4 or words[0] not in asked:
+                    continue  # some MPI libraries say on standard output why they end a program
+                shape, count, access, taken = words
                 key = shape, int(count), access
                 probe.times.setdefault(key, []).append(float(taken))
                 self.tell(probe, key)
