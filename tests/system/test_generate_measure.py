@@ -66,7 +66,7 @@ def test_costs_are_measured_and_serve_decisions(open_mpi: Path, place: Path, tmp
     done = measure(str(open_mpi), place, output, "--ranks", "1", "--time-limit", "1")
     assert done.returncode == 0, done.stderr
     assert is_clean(place)
-    assert re.search(r"Open MPI, \d+ of 1 s: mpiio, two-phase, write 1 x \(4, 4, 4\): [\d.e+]+ ms\n", done.stderr)
+    assert re.search(r"Open MPI: \d+ of \d+ times are known to 10 %", done.stderr)
     costs = read_costs(output)
     for method in ("two-phase", "sieving", "packed"):
         assert all(0 < sum(costs.of("mpiio", "ompio", access, method)) < 10 for access in ("write", "read"))
