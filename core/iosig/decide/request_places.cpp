@@ -208,6 +208,7 @@ void RequestPlaces::add(const RequestGroup& group) {
 }
 
 std::vector<RequestGroup> RequestPlaces::groups(std::size_t share) const {
+  if (offsets_.empty() && dropped_.empty() && longer_.size() == 1) return longer_;
   std::vector<std::uint64_t> offsets = offsets_;
   std::vector<RequestGroup> longer = longer_, made;
   std::uint64_t expanded = 0;
