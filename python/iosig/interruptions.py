@@ -5,11 +5,24 @@ from __future__ import annotations
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def handled(
+    numbers: Iterable[signal.Signals], handler: Callable[[int, object], None] | signal.Handlers
+) -> Iterator[None]:
+    """These signals have that handler, and theirs of before in the end."""
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
 
 
 @contextmanager
@@ -23,23 +36,15 @@ def interrupted_by_signals() -> Iterator[None]:
         raise KeyboardInterrupt(number)
 
     heeded = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, interrupt) for number in heeded}
-    try:
+    with handled(heeded, interrupt):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
     """A second ^C does not cut short what is being cleaned up."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}
-    try:
+    with handled(ENDING, signal.SIG_IGN):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-// What goes wrong with the tools of network file systems. What they print otherwise: tests/data/composites.
+// Failures of the tools of network file systems. Their usual output is in tests/data/composites.
 #include <doctest/doctest.h>
 
 #include <cstring>

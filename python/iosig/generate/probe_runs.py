@@ -1,6 +1,6 @@
 """Programs of `iosig generate --measure`, built and run with an MPI library.
 
-What a program says is handed on line by line; none outlives the command, and one that stands still is ended.
+The caller gets a program's output line by line. No program outlives the command, and one that hangs is ended.
 """
 
 from __future__ import annotations
