@@ -104,7 +104,7 @@ ARRAYS = {
 
 
 @pytest.mark.parametrize("name", APPLICATIONS)
-@pytest.mark.parametrize("level", ["pnetcdf", "hdf5"])
+@pytest.mark.parametrize("level", ["mpiio", "pnetcdf", "hdf5"])
 def test_programs_by_hand_in_fortran_write_and_read_the_same_files(
     built: Built, tmp_path: Path, name: str, level: str
 ) -> None:
