@@ -519,3 +519,60 @@ def test_arrays_and_files_share_directives(built: Built, tmp_path: Path) -> None
     t, u = (np.arange(start, start + 4, dtype="<i2").tobytes() for start in (0, 10))
     assert (tmp_path / "a").read_bytes() == np.array([7, 8], "<i4").tobytes() + t + u
     assert (tmp_path / "b").read_bytes() == t
+
+
+RANGES = """#include <mpi.h>
+#include <stdio.h>
+
+int main(int argc, char **argv) {
+  int rank, failed = -1;
+  double first[2] = {1, 2}, second[2] = {3, 4};
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (argc > 2 && rank == 1) first[1] = 1e300; /* is no float */
+#pragma sigio file f path(argv[1]) level(pnetcdf) comm(MPI_COMM_WORLD) access(write)
+#pragma sigio dims f x(6)
+#pragma sigio decomp mine block(x: 2 * rank, 2)
+#pragma sigio dataset f type(double) as(float) dims(x) decomp(mine) data(first, second)
+#pragma sigio output f status(failed)
+  printf("%d: failed %d\\n", rank, failed);
+  MPI_Finalize();
+  return 0;
+}
+"""
+FORTRAN_RANGES = """program ranges
+  use mpi
+  implicit none
+  integer :: rank, failed, ierr
+  double precision :: first(2), second(2)
+  character(len=512) :: path
+  call MPI_Init(ierr)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierr)
+  call get_command_argument(1, path)
+  first = [1d0, 2d0]
+  second = [3d0, 4d0]
+  if (command_argument_count() > 1 .and. rank == 1) first(2) = 1d300 ! is no real
+  !$sigio file f path(trim(path)) level(pnetcdf) comm(MPI_COMM_WORLD) access(write)
+  !$sigio dims f x(6)
+  !$sigio decomp mine block(x: 2*rank, 2)
+  !$sigio dataset f type(double) as(float) dims(x) decomp(mine) data(first, second)
+  !$sigio output f status(failed)
+  print '(i0, a, i0)', rank, ': failed ', failed
+  call MPI_Finalize(ierr)
+end program
+"""
+
+
+@pytest.mark.parametrize("policy", ["two-phase", "nonblocking", "packed"])
+@pytest.mark.parametrize("language", ["c", "f90"])
+def test_a_rank_that_fails_in_one_variable_takes_part_in_the_next(
+    built: Built, tmp_path: Path, language: str, policy: str
+) -> None:
+    template = tmp_path / f"ranges.{language}"
+    template.write_text(RANGES if language == "c" else FORTRAN_RANGES)
+    program = built(template, "pnetcdf", "openmpi", policy=policy)
+    done = run(program, "openmpi", 3, tmp_path / "f")
+    assert sorted(done.stdout.splitlines()) == [f"{rank}: failed 0" for rank in range(3)]
+    done = run(program, "openmpi", 3, tmp_path / "g", "large")
+    assert sorted(done.stdout.splitlines()) == [f"{rank}: failed 1" for rank in range(3)]
+    assert "data set 'first'" in done.stderr

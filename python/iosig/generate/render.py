@@ -130,6 +130,19 @@ class Renderer:
         independent = self.decision(site).libraries(lambda method: not method.is_collective)
         return independent & {"romio"} if site.file.level == "mpiio" else set()
 
+    def blocks_in_pnetcdf(self, site: Site) -> bool:
+        """Whether variables are moved by a call each."""
+        joined = self.joined(site)
+        return site.file.level == "pnetcdf" and not joined.always and not all(d.has_parts for d in site.file.datasets)
+
+    def posts_in_pnetcdf(self, site: Site) -> bool:
+        """Whether transfers are posted: all together, or elements that are several pieces of the variable."""
+        joined = self.joined(site)
+        return site.file.level == "pnetcdf" and (not joined.never or any(d.has_parts for d in site.file.datasets))
+
+    def joined(self, site: Site) -> Flag:
+        return Flag(self.decision(site).libraries(lambda method: method.is_joined), self.template.is_fortran)
+
     def is_chunked(self, site: Site, dataset: Dataset) -> bool:
         """Whether a rank's block, which is several pieces of the data set, is a chunk of the file."""
         decision = self.decision(site)
@@ -167,6 +180,8 @@ class Renderer:
             share_kinds={share.kind for dataset in datasets for share in shares_of(dataset)},
             has_scalars=any(not dataset.record_shape for dataset in datasets),
             chunks=self.chunks,
+            blocks_in_pnetcdf=any(self.blocks_in_pnetcdf(site) for site in sites),
+            posts_in_pnetcdf=any(self.posts_in_pnetcdf(site) for site in sites),
             max_axes=max(len(dataset.axes) for dataset in datasets),
             max_memory=max(len(dataset.memory) for dataset in datasets),
             permutes=any(
@@ -298,7 +313,8 @@ class Renderer:
             file_buffers=any(self.packing(site, dataset) for dataset in file.datasets),
             packing=lambda dataset: Flag(self.packing(site, dataset), fortran),
             collective=Flag(decision.libraries(lambda method: method.is_collective), fortran),
-            joined=Flag(decision.libraries(lambda method: method.is_joined), fortran),
+            joined=self.joined(site),
+            posts=self.posts_in_pnetcdf(site),
             alone=Flag(self.alone(site), fortran),
             opens_alone=self.opens_alone,
             hints=self.hints(site),
