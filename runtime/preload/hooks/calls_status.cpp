@@ -1,8 +1,9 @@
-// Calls that read and set the status of a file: stat(2), statfs(2), access(2), chmod(2), chown(2), utimensat(2),
-// truncate(2) and their variants.
+// Calls that read and set the status of a file: stat(2), statfs(2), fpathconf(3), access(2), chmod(2), chown(2),
+// utimensat(2), truncate(2) and their variants.
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -202,6 +203,19 @@ int hook::fstatvfs(int fd, struct statvfs* status) {
   if (!is_ours(fd)) return real().fstatvfs(fd, status);
   return static_cast<int>(
       with_open_file(fd, [&](OpenFile& file) { return real().fstatvfs(file.directory, status) == 0 ? 0 : -errno; }));
+}
+
+/// The limits of the file system where the container lies. -1 with errno as before says that there is no limit.
+long hook::fpathconf(int fd, int name) {
+  if (!is_ours(fd)) return real().fpathconf(fd, name);
+  long limit = 1;
+  const std::int64_t done = with_open_file(fd, [&](OpenFile& file) {
+    if (name == _PC_ASYNC_IO) return 0;  // as of a file; libc says no of a directory
+    errno = 0;
+    limit = real().fpathconf(file.directory, name);
+    return limit == -1 ? -errno : 0;
+  });
+  return done == 0 ? limit : -1;
 }
 
 int hook::faccessat(int directory, const char* path, int mode, int flags) {

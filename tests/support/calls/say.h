@@ -6,11 +6,11 @@
  *   int main(void) {
  *     const int fd = open("file", O_RDWR | O_CREAT, 0644);
  *     say("readahead", "file", 0, 100, readahead(fd, 0, 100));
- *     say("readahead", "file", 0, 100, readahead(-1, 0, 100));   a failure, too
+ *     say("readahead", "file", -1, 100, readahead(fd, -1, 100));   a failure, too
  *   }
  *
  * `file.plain` is never a container: for what is meant to differ on one. A program makes its files in the working
- * directory. Of the calls that it says, it makes none without saying it. One that includes other headers defines
+ * directory. Of the calls that it says, it makes none without saying it, and none on a descriptor that is no file's. One that includes other headers defines
  * _GNU_SOURCE before them. */
 #ifndef IOSIG_SAY_H
 #define IOSIG_SAY_H
