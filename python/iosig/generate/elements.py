@@ -66,7 +66,7 @@ TYPES = {
     ),
     "int64": ElementType(
         "long long",
-        "MPI_INT64_T",
+        "MPI_LONG_LONG",
         "NC_INT64",
         "longlong",
         "H5T_NATIVE_LLONG",
@@ -79,7 +79,13 @@ TYPES = {
         "integer(int64)",
     ),
     "uint64": ElementType(
-        "unsigned long long", "MPI_UINT64_T", "NC_UINT64", "ulonglong", "H5T_NATIVE_ULLONG", "H5T_STD_U64LE", 8
+        "unsigned long long",
+        "MPI_UNSIGNED_LONG_LONG",
+        "NC_UINT64",
+        "ulonglong",
+        "H5T_NATIVE_ULLONG",
+        "H5T_STD_U64LE",
+        8,
     ),
     "short": ElementType(
         "short",
