@@ -406,6 +406,18 @@ def test_directives_that_a_condition_leaves_out_are_warned_of_and_stay(tmp_path:
     assert with_io.stderr == "" and "iosig_end(" in with_io.stdout
 
 
+def test_a_mistake_in_a_continued_line_is_all_that_is_said(tmp_path: Path) -> None:
+    c = template(**clause("decomp", " block", " \\\n  block"))
+    for name, text in {
+        "t.c": c.replace("block(z:", "blok(z:"),
+        "t.f90": FORTRAN.replace("y(ny)", "y(ny"),
+    }.items():
+        (tmp_path / name).write_text(text)
+        done = subprocess.run([IOSIG_GENERATE, "--check", tmp_path / name], capture_output=True, text=True)
+        assert done.returncode == 1
+        assert "error: " in done.stderr and "leaves this directive out" not in done.stderr
+
+
 def test_conditions_in_fortran_leave_directives_out_too(tmp_path: Path) -> None:
     path = tmp_path / "t.F90"
     path.write_text(

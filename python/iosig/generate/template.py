@@ -145,15 +145,24 @@ def misplaced(directive: Directive, path: str) -> str:
 
 
 def goes_on(template: Template, number: int) -> bool:
-    """Whether the line of Fortran continues the directive before it."""
+    """Whether the line continues the one before it, in Fortran if that is a directive's."""
     before = template.lines[number - 2].rstrip() if number > 1 else ""
-    return template.is_fortran and before.endswith("&") and DIRECTIVE.match(before) is not None
+    if not template.is_fortran:
+        return before.endswith("\\")
+    return before.endswith("&") and DIRECTIVE.match(before) is not None
+
+
+def first_line(template: Template, number: int) -> int:
+    """That of the directive which has the line."""
+    while goes_on(template, number):
+        number -= 1
+    return number
 
 
 def inactive(template: Template) -> list[Mistake]:
     """Directives that conditions or comments leave out stay as they are, which is said."""
     seen = {line for each in template.directives for line in range(each.place.line, each.last_line + 1)}
-    seen |= {mistake.place.line for mistake in template.mistakes}
+    seen |= {first_line(template, mistake.place.line) for mistake in template.mistakes}
     left_out = "a condition or a comment leaves this directive out; -D NAME[=VALUE] defines what the compiler is given"
     return [
         Mistake(Place(template.path, number, 1, len(line) + 1, line), left_out, "warning")
