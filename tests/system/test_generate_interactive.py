@@ -82,7 +82,7 @@ def test_a_refused_answer_is_asked_for_again(tmp_path: Path) -> None:
     template = tmp_path / "t.c"
     template.write_text(PLAIN)
     told = talk(
-        template, "99", "9", "10", "mpi", "mpiio", "", "2", "ckpt", '"out"', "z N", "z(N)", "y: 0, N", "",
+        template, "99", "9", "10", "mpi", "mpiio", "", "2", "ckpt", '"out"', "z N", "z(N)", "y: 0, N", "", "",
         "t type(doubel) dims(z) data(temp[0])", "t type(double) dims(z) data(temp[0])", "", "none", "y",
     )  # fmt: skip
     for said in (
@@ -90,10 +90,22 @@ def test_a_refused_answer_is_asked_for_again(tmp_path: Path) -> None:
         "expected a name",
         "'z' needs a value",
         "splits 'y', which is no axis",
+        "expected at least one",
     ):
         assert said in told, told
     assert "unknown type 'doubel'" in told
     assert "#pragma sigio dataset ckpt.t type(double) dims(z) data(temp[0])" in directives(template)
+
+
+def test_a_ranks_part_may_be_answered_as_directives_say_it(tmp_path: Path) -> None:
+    template = tmp_path / "t.c"
+    template.write_text(PLAIN)
+    dataset = "temp type(double) dims(z, x) data(temp)"
+    talk(
+        template, "9", "10", "mpiio", "", "ckpt", '"out"', "z(N * ranks) x(N)", "block(z: (rank) * N, (N))", dataset,
+        "", "none", "y",
+    )  # fmt: skip
+    assert "#pragma sigio decomp ckpt_ranks block(z: (rank) * N, (N))" in directives(template)
 
 
 def test_without_a_terminal_nothing_is_asked(tmp_path: Path) -> None:

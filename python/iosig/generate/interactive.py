@@ -166,9 +166,9 @@ class Conversation:
             made = [f"{indent[0] if indent else ''}{self.sentinel} {each}" for each in directives]
             return "\n".join([*lines[: at - 1], *made, *lines[at - 1 :]])
 
-        def ask(question: str, default: str, made: Callable[[str], str]) -> str:
-            refusal = self.refusal_of(lambda answer: with_added([*added, made(answer)]) if answer else self.text)
-            answer = self.ask(question, default, refusal)
+        def ask(question: str, default: str, made: Callable[[str], str], of_nothing: str = "") -> str:
+            refusal = self.refusal_of(lambda answer: with_added([*added, made(answer)]))
+            answer = self.ask(question, default, lambda answer: refusal(answer) if answer else of_nothing)
             added.extend([made(answer)] if answer else [])
             return answer
 
@@ -179,14 +179,20 @@ class Conversation:
         ask("Its path, an expression of the program", '"checkpoint"', lambda answer: f"{head} path({answer})")
         ask("Axes and extents", "z(NZ) y(NY) x(NX)", lambda answer: f"dims {name} {answer}")
         question = "This rank's part of shared axes, e.g. z: first, count; y: 0, NY, or nothing"
-        split = ask(question, "", lambda answer: f"decomp {name}_ranks block({answer})")
+
+        def split_of(answer: str) -> str:
+            in_block = re.fullmatch(r"block\s*\((.*)\)", answer)  # as directives have it
+            return f"decomp {name}_ranks block({in_block[1] if in_block else answer})"
+
+        split = ask(question, "", split_of)
 
         def dataset(answer: str) -> str:
             return f"dataset {name}.{answer}" + f" decomp({name}_ranks)" * bool(split)
 
         question = "A data set, e.g. temp type(double) dims(z, y, x) data(temp); nothing: no more"
-        while ask(question, "", dataset):
-            pass
+        of_nothing = "expected at least one"
+        while ask(question, "", dataset, of_nothing):
+            of_nothing = ""
         lines[output - 1 : output - 1] = [f"{self.sentinel} output {name}"]
         self.text = with_added(added)
         self.change_hints(name)
