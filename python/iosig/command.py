@@ -45,7 +45,8 @@ def run(app: typer.Typer, name: str) -> None:
         print(f"{name}: {error}", file=sys.stderr)
         sys.exit(3)
     except OSError as error:
-        print(f"{name}: {error}", file=sys.stderr)
+        told = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error
+        print(f"{name}: {told}", file=sys.stderr)
         sys.exit(4)
     except (AttributeError, ImportError, TypeError) as error:
         if not is_of_another_build(error):

@@ -406,6 +406,14 @@ def test_directives_that_a_condition_leaves_out_are_warned_of_and_stay(tmp_path:
     assert with_io.stderr == "" and "iosig_end(" in with_io.stdout
 
 
+def test_an_output_that_cannot_be_written_is_named_with_the_reason(tmp_path: Path) -> None:
+    path, output = tmp_path / "t.c", tmp_path / "missing/t_io.c"
+    path.write_text(template())
+    done = subprocess.run([IOSIG_GENERATE, path, "-o", output], capture_output=True, text=True)
+    assert done.returncode == 4
+    assert done.stderr == f"iosig generate: {output}: No such file or directory\n"
+
+
 def test_a_mistake_in_a_continued_line_is_all_that_is_said(tmp_path: Path) -> None:
     c = template(**clause("decomp", " block", " \\\n  block"))
     for name, text in {
