@@ -3,6 +3,7 @@ written by hand, or of the arithmetic of their elements."""
 
 from __future__ import annotations
 
+import itertools
 import functools
 import re
 import shutil
@@ -398,10 +399,16 @@ def test_a_file_that_cannot_be_made_or_found_fails_on_every_rank(
 
 def test_a_file_that_is_too_short_or_has_other_axes_is_not_read(built: Built, tmp_path: Path) -> None:
     raw = tmp_path / "raw"
-    raw.write_bytes(expected_file(7)[:-4])
-    done = run(built(BLOCKS, "mpiio", "openmpi"), "openmpi", 2, "read", raw, 7, "0,3", "3,4")
-    assert "file 'f': the file has 104 of 108 bytes" in done.stderr  # 3 doubles and 7 x 3 ints
-    assert all(f"{rank}: failed 1" in done.stdout for rank in range(2))
+    for template, mpi in itertools.product((BLOCKS, FORTRAN_BLOCKS), ("openmpi", "mpich")):
+        program = built(template, "mpiio", mpi)
+        raw.write_bytes(expected_file(7)[:-4])
+        done = run(program, mpi, 2, "read", raw, 7, "0,3", "3,4")
+        assert "file 'f': the file has 104 of 108 bytes" in done.stderr  # 3 doubles and 7 x 3 ints
+        assert all(f"{rank}: failed 1" in done.stdout for rank in range(2))
+        raw.write_bytes(expected_file(8))  # its second half would be taken for that of another array
+        done = run(program, mpi, 2, "read", raw, 7, "0,3", "3,4")
+        assert "file 'f': the file has 120 bytes, its data sets 108" in done.stderr
+        assert all(f"{rank}: failed 1" in done.stdout for rank in range(2))
     program, path = built(BLOCKS, "pnetcdf", "openmpi"), tmp_path / "f.nc"
     run(program, "openmpi", 1, "write", path, 7, "0,7")
     whole = path.read_bytes()

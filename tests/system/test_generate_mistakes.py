@@ -80,6 +80,12 @@ SEEDED: dict[str, tuple[dict[str, str], str, str]] = {
         "dataset",
         "decomp 'blk' splits 'y', which is no axis of 'ckpt.t'",
     ),
+    "a decomp that is declared later": (
+        {"decomp": "", "output": "#pragma sigio decomp blk block(z: r * 4, 4)\n#pragma sigio output ckpt"},
+        "dataset",
+        "no decomp 'blk' is declared before; it is declared later, in line",
+    ),
+    "a decomp with the name of having none": (clause("decomp", "blk", "none"), "decomp", "'none' is no decomp"),
     "several files with a status": (
         clause("output", "ckpt", "ckpt more status(*t)"),
         "output",

@@ -29,6 +29,7 @@ RAW_LEVELS = ("mpiio", "posix")  # their files have no header
 RECORD_LEVELS = ("pnetcdf", "hdf5", "netcdf4")  # their files say how many records they have
 MAX_INT = 2**31 - 1
 EACH = "each"  # stands for the index of each component
+ALL = "none"  # decomp(none): each rank has all of the data set
 # The values of each kind of share, and their least values.
 SHARE_VALUES = {
     "block": (("first index", 0), ("number of elements", 0)),
@@ -174,6 +175,8 @@ class Builder:
 
     def add_decomp(self, directive: Directive) -> None:
         known = self.model.decompositions.get(directive.name)
+        if directive.name == ALL:
+            return self.refuse(directive.place, f"'{ALL}' is no decomp, but that each rank has all; give it another name")
         if known is not None:
             return self.refuse(
                 directive.place, f"decomp '{known.name}' is declared again; first in line {known.place.line}"
@@ -380,11 +383,13 @@ class Builder:
         """That of the data set, or of the file if the data set has one of its axes."""
         clause = directive.clauses.get("decomp")
         wanted, place = (clause.value, clause.place) if clause else (file.decomposition, directive.place)
-        if not wanted:
+        if wanted in ("", ALL):
             return None
         split = self.model.decompositions.get(wanted)
         if split is None:
-            hint = nearest(wanted, self.model.decompositions) or "; declare it before: #pragma sigio decomp ..."
+            later = next((each for each in self.template.directives if (each.kind, each.name) == ("decomp", wanted)), None)
+            hint = f"; it is declared later, in line {later.place.line}" if later is not None else ""
+            hint = hint or nearest(wanted, self.model.decompositions) or "; declare it before: #pragma sigio decomp ..."
             self.refuse(clause.place if clause else file.place, f"no decomp '{wanted}' is declared before{hint}")
             return None
         self.used.add(split.name)
@@ -397,7 +402,8 @@ class Builder:
                 continue
             if axis not in axes:
                 text = f"decomp '{split.name}' splits '{axis}', which is no axis of '{name}'"
-                self.refuse(place, f"{text}: ranks would write the same elements")
+                text += ": ranks would write the same elements"
+                self.refuse(place, f"{text}; decomp({ALL}) of a data set: the first rank writes it")
                 continue
             if share.kind == "cyclic":
                 continue

@@ -157,7 +157,7 @@ class Conversation:
             return "" if fits else f"expected a number from 1 to {len(lines)}"
 
         self.console.print(Syntax(self.text, self.language(), line_numbers=True))
-        at = int(self.ask("The data exist from line", "", is_line))
+        at = int(self.ask("The arrays and the sizes are declared before line", "", is_line))
         output = int(self.ask("The file is written before line", str(at), is_line))
         added: list[str] = []
 
