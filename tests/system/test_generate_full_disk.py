@@ -63,9 +63,68 @@ def test_an_output_without_room_is_refused_and_leaves_the_old_file(
     for name in "f", "g":
         done = run(program, mpi, 2, "write", ext4 / name, ROWS, *TOO_LARGE)
         assert all(f"{rank}: failed 1" in done.stdout for rank in range(2)), done.stdout + done.stderr
-        assert f"the file system has no room for {ROWS * 3 * 4 + 3 * 8} bytes" in done.stderr
+        metadata = 3 * 4096 if level == "hdf5" else 0
+        assert f"the file system has no room for {ROWS * 3 * 4 + 3 * 8 + metadata} bytes" in done.stderr
     assert (ext4 / "f").read_bytes() == before and not (ext4 / "g").exists()
     assert (ext4 / "f").stat().st_blocks * 512 < 16 << 10  # what could be allocated is given back
+
+
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS], ids=lambda path: path.suffix[1:])
+def test_hdf5_does_not_hang_on_a_disk_with_room_for_the_data_but_not_for_metadata(
+    built: Built, ext4: Path, template: Path, mpi: str
+) -> None:
+    program = built(template, "hdf5", mpi)
+    rows = 4096 * 85  # 1020 blocks in the grid, and one in the head
+    (ext4 / "f").write_text("old")
+    free = os.statvfs(ext4)
+    with (ext4 / "filler").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_bsize - (1020 << 12))
+    blocks = [f"{rows // 4 * rank},{rows // 4}" for rank in range(4)]
+    done = run(program, mpi, 4, "write", ext4 / "f", rows, *blocks)
+    assert all(f"{rank}: failed 1" in done.stdout for rank in range(4)), done.stdout + done.stderr
+    assert (ext4 / "f").read_text() == "old"
+
+
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS], ids=lambda path: path.suffix[1:])
+def test_holes_of_the_old_file_are_no_room(built: Built, ext4: Path, template: Path) -> None:
+    with (ext4 / "f").open("wb") as file:
+        file.truncate(ROWS * 12 + 4096)
+    done = run(built(template, "mpiio", "openmpi"), "openmpi", 2, "write", ext4 / "f", ROWS, *TOO_LARGE)
+    assert "has no room" in done.stderr
+    assert (ext4 / "f").stat().st_size == ROWS * 12 + 4096
+
+
+@pytest.mark.parametrize("error", ["EDQUOT", "ENOSPC"])
+@pytest.mark.parametrize(("level", "mpi"), [("mpiio", "openmpi"), ("mpiio", "mpich"), ("pnetcdf", "openmpi")])
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS], ids=lambda path: path.suffix[1:])
+def test_a_new_file_without_room_is_closed_and_a_link_of_the_user_stays(
+    built: Built, tmp_path: Path, template: Path, level: str, mpi: str, error: str
+) -> None:
+    if shutil.which("strace") is None:
+        pytest.skip("needs strace")
+    program = built(template, level, mpi, policy="two-phase")
+    (tmp_path / "link").symlink_to("target")
+    log = tmp_path / "log"
+    traced = ["-f", "-qq", "-y", "-o", str(log), "-e", "trace=openat,close,fallocate"]
+    traced += ["-e", f"inject=fallocate:error={error}", str(program)]
+    done = run(Path("strace"), mpi, 1, *traced, "write", tmp_path / "link", 6, "0,6")
+    assert "0: failed 1" in done.stdout, done.stdout + done.stderr
+    assert (tmp_path / "link").is_symlink()
+    opened = [line for line in log.read_text().splitlines() if "/target>" in line]
+    assert sum("openat(" in line for line in opened) == sum("close(" in line for line in opened) > 0
+
+
+@pytest.mark.parametrize("policy", ["two-phase", "packed"])
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS], ids=lambda path: path.suffix[1:])
+def test_a_longer_file_that_only_mpi_finds_is_emptied(
+    built: Built, tmp_path: Path, template: Path, policy: str
+) -> None:
+    program = built(template, "mpiio", "mpich", policy=policy)
+    (tmp_path / "f").write_bytes(bytes(1000))
+    done = run(program, "mpich", 2, "write", f"ufs:{tmp_path}/f", 6, "0,3", "3,3")
+    assert "failed 0" in done.stdout, done.stdout + done.stderr
+    assert (tmp_path / "f").stat().st_size == 3 * 8 + 6 * 3 * 4
 
 
 @pytest.mark.parametrize(("error", "status"), [("EDQUOT", 1), ("EOPNOTSUPP", 0)])
