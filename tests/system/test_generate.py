@@ -3,8 +3,9 @@ written by hand, or of the arithmetic of their elements."""
 
 from __future__ import annotations
 
-import itertools
 import functools
+import itertools
+import os
 import re
 import shutil
 import struct
@@ -395,6 +396,16 @@ def test_a_file_that_cannot_be_made_or_found_fails_on_every_rank(
             done.stderr,
             re.MULTILINE,
         )
+
+
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS], ids=lambda path: path.suffix[1:])
+@pytest.mark.parametrize(("level", "mpi"), [("mpiio", "mpich"), ("hdf5", "openmpi")])
+def test_a_pipe_is_no_file(built: Built, tmp_path: Path, template: Path, level: str, mpi: str) -> None:
+    os.mkfifo(tmp_path / "pipe")  # who opens it waits for the other end
+    for act in ("write", "read"):
+        done = run(built(template, level, mpi), mpi, 2, act, tmp_path / "pipe", 6, "0,3", "3,3")
+        assert all(f"{rank}: failed 1" in done.stdout for rank in range(2))
+        assert "file 'f': it is no ordinary file" in done.stderr
 
 
 def test_a_file_that_is_too_short_or_has_other_axes_is_not_read(built: Built, tmp_path: Path) -> None:
