@@ -68,8 +68,8 @@ def launch(
     mpi, options = LIBRARIES[library]
     words = [f"mpirun.{mpi}", *(OVERSUBSCRIBED if mpi == "openmpi" else []), *options, "-n", ranks, *before, *command]
     env = dict(os.environ, **AS_ROOT)
-    # Four ranks that wait by polling, and the server of the mount, take 5 s on two idle processors, and ten times as long
-    # beside sanitized tests.
+    # Four ranks that wait by polling, and the server of the mount, take 5 s on two idle processors, and ten times as
+    # long beside sanitized tests.
     return subprocess.run([*map(str, words)], capture_output=True, text=True, timeout=300, env=env)
 
 

@@ -120,15 +120,21 @@ class Builder:
         )
         return None
 
+    def refuse_undeclared(self, kind: str, name: str, user: Directive, place: Place, known: Iterable[str]) -> None:
+        """Says that `user` names what is not declared before; of what was refused where it is declared, nothing."""
+        declared = [each for each in self.template.directives if (each.kind, each.name) == (kind, name)]
+        later = next((each.place.line for each in declared if each.place.line > user.place.line), 0)
+        if declared and not later:
+            return
+        hint = f"; it is declared later, in line {later}" if later else nearest(name, known)
+        hint = hint or f"; declare it: #pragma sigio {kind} {name} ..."
+        self.refuse(place, f"no {kind} '{name}' is declared before{hint}")
+
     def file_of(self, directive: Directive) -> File | None:
         file = self.model.files.get(directive.name)
         if file is None:
-            every = {each.name: each for each in self.template.directives if each.kind == "file"}
-            at = every[directive.name].place.line if directive.name in every else 0
-            later = f"; it is declared later, in line {at}" if at else ""
-            hint = later or nearest(directive.name, every) or f"; declare it: #pragma sigio file {directive.name} ..."
-            if directive.name not in every or later:
-                self.refuse(directive.place, f"no file '{directive.name}' is declared before{hint}")
+            every = [each.name for each in self.template.directives if each.kind == "file"]
+            self.refuse_undeclared("file", directive.name, directive, directive.place, every)
         elif directive.kind not in ("output", "input"):
             for site in self.model.sites:
                 if site.file is file:
@@ -176,7 +182,9 @@ class Builder:
     def add_decomp(self, directive: Directive) -> None:
         known = self.model.decompositions.get(directive.name)
         if directive.name == ALL:
-            return self.refuse(directive.place, f"'{ALL}' is no decomp, but that each rank has all; give it another name")
+            return self.refuse(
+                directive.place, f"'{ALL}' is no decomp, but that each rank has all; give it another name"
+            )
         if known is not None:
             return self.refuse(
                 directive.place, f"decomp '{known.name}' is declared again; first in line {known.place.line}"
@@ -387,10 +395,8 @@ class Builder:
             return None
         split = self.model.decompositions.get(wanted)
         if split is None:
-            later = next((each for each in self.template.directives if (each.kind, each.name) == ("decomp", wanted)), None)
-            hint = f"; it is declared later, in line {later.place.line}" if later is not None else ""
-            hint = hint or nearest(wanted, self.model.decompositions) or "; declare it before: #pragma sigio decomp ..."
-            self.refuse(clause.place if clause else file.place, f"no decomp '{wanted}' is declared before{hint}")
+            place = clause.place if clause else file.place
+            self.refuse_undeclared("decomp", wanted, directive, place, self.model.decompositions)
             return None
         self.used.add(split.name)
         if clause is None and not any(axis in split.shares for axis in axes):
