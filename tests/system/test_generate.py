@@ -399,6 +399,22 @@ def test_a_file_that_cannot_be_made_or_found_fails_on_every_rank(
 
 
 @pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS], ids=lambda path: path.suffix[1:])
+def test_data_sets_of_hdf5_begin_at_a_stripe_if_its_size_is_given(built: Built, tmp_path: Path, template: Path) -> None:
+    if shutil.which("h5dump") is None:
+        pytest.skip("needs h5dump")
+    striped = tmp_path / template.name
+    striped.write_text(re.sub('access_style ?= ?"write_once"', 'striping_unit="8192"', template.read_text()))
+    words = ("write", tmp_path / "f", 900, "0,500", "500,400")
+    offsets = []
+    for name, program in ("plain", template), ("striped", striped):
+        run(built(program, "hdf5", "openmpi", name=name), "openmpi", 2, *words)
+        header = subprocess.run(["h5dump", "-pH", tmp_path / "f"], capture_output=True, text=True, check=True).stdout
+        offsets.append([int(each) for each in re.findall(r"OFFSET (\d+)", header)])
+    assert [each % 8192 == 0 for each in offsets[0]] == [False, False]  # head and grid
+    assert [each % 8192 == 0 for each in offsets[1]] == [True, False]  # grid, which has 10800 bytes, and head
+
+
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS], ids=lambda path: path.suffix[1:])
 @pytest.mark.parametrize(("level", "mpi"), [("mpiio", "mpich"), ("hdf5", "openmpi")])
 def test_a_pipe_is_no_file(built: Built, tmp_path: Path, template: Path, level: str, mpi: str) -> None:
     os.mkfifo(tmp_path / "pipe")  # who opens it waits for the other end
