@@ -308,6 +308,19 @@ def test_a_file_that_only_one_rank_can_open_is_every_ranks_failure(
 
 
 @pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])
+def test_ranks_that_open_a_file_alone_make_none_of_their_own(built: Built, tmp_path: Path, template: Path) -> None:
+    program = built(template, "mpiio", "mpich", policy="packed")
+    first, second = tmp_path / "first" / "file", tmp_path / "second" / "file"  # like /tmp of two nodes
+    for path in (first, second):
+        path.parent.mkdir()
+    words = [["write", path, 7, "0,4", "4,3"] for path in (first, second)]
+    done = run(program, "mpich", 1, *words[0], *beside(program, *words[1]))
+    assert all(f"{rank}: failed 1" in done.stdout for rank in range(2))
+    assert f"{template}:{line_of('file f ', template)}: file 'f': " in done.stderr
+    assert not second.exists()
+
+
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
 def test_a_file_that_is_missing_is_every_ranks_failure(built: Built, tmp_path: Path, template: Path, mpi: str) -> None:
     done = run(built(template, "mpiio", mpi), mpi, 2, "read", tmp_path / "none", 7, "0,4", "4,3")
