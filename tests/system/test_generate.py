@@ -744,3 +744,41 @@ def test_elements_of_every_type_come_back(built: Built, tmp_path: Path, language
         _, found = netcdf_values(path)
         for name, values in limits.items():
             assert list(found[f"{name}_"]) == pytest.approx(list(values.astype("f8")), rel=1e-8)
+
+
+def test_a_hundred_outputs_of_fortran_with_hdf5_keep_no_memory(built: Built, tmp_path: Path) -> None:
+    template = tmp_path / "often.f90"
+    template.write_text(
+        """program often
+  use mpi
+  use, intrinsic :: iso_c_binding
+  implicit none
+  type, bind(C) :: memory
+    integer(c_size_t) :: numbers(10) ! of malloc; the eighth are the bytes in use
+  end type
+  interface
+    type(memory) function mallinfo2() bind(C)
+      import :: memory
+    end function
+  end interface
+  type(memory) :: first, last
+  double precision :: grid(3) = 0.5d0
+  integer :: i, code
+  character(len=1000) :: path
+  call MPI_Init(code)
+  call get_command_argument(1, path)
+  !$sigio file f path(path) level(hdf5) comm(MPI_COMM_SELF)
+  !$sigio dims f x(3)
+  !$sigio dataset f.grid type(double) dims(x) data(grid)
+  do i = 1, 120
+    !$sigio output f
+    if (i == 20) first = mallinfo2()
+  end do
+  last = mallinfo2()
+  print '(i0)', last%numbers(8) - first%numbers(8)
+  call MPI_Finalize(code)
+end program
+"""
+    )
+    done = run(built(template, "hdf5", "openmpi"), "openmpi", 1, tmp_path / "file.h5")
+    assert int(done.stdout) < 100_000  # bytes; HDF5 1.10 keeps 30 KB each time that h5open_f is called
