@@ -291,7 +291,7 @@ def test_times_in_microseconds_take_fewer_bytes(tracing: Tracing) -> None:
         whole = [ns for ns in took if ns < 20000 and abs(ns - round(ns / 1000) * 1000) < 40]
         short = [ns for ns in took if ns < 20000]
         assert len(took) == 19000 and (whole == short) == bool(options)
-    assert sizes[1] < sizes[0] - 9500  # half a byte a call, or a whole one, as the machine's calls vary
+    assert sizes[1] < 0.9 * sizes[0]  # 0.4 to 1 bytes a call of 3, as the times of the machine's calls vary
 
 
 def test_flushes_and_ends_of_mappings_have_their_place_in_the_file(
