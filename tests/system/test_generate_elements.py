@@ -68,7 +68,7 @@ def test_a_rank_that_fails_in_one_variable_takes_part_in_the_next(
     assert "data set 'first'" in done.stderr
 
 
-# What the two ranks write: the least of each type (in Fortran minus the greatest), and the greatest.
+# By type, the values that the two ranks write: the least one (Fortran: the greatest one, negated) and the greatest one.
 LIMITS: dict[str, tuple[str, str, np.dtype]] = {
     "double": ("-DBL_MAX", "DBL_MAX", np.dtype("f8")),
     "float": ("-FLT_MAX", "FLT_MAX", np.dtype("f4")),
