@@ -56,7 +56,7 @@ std::optional<std::string> destination_of(const Site& site) {
   if (destination) {
     static bool has_warned = false;  // it is about the storage more than about this stream
     if (!destination->warning.empty() && !has_warned)
-      has_warned = warning_at(site.at, OPT_Wpragmas, "%s; declare totalsize(...)", destination->warning.c_str());
+      has_warned = warning_at(site.at, OPT_Wpragmas, "%s; declare %s", destination->warning.c_str(), "totalsize(...)");
     return destination->path;
   }
   const auto_diagnostic_group group;

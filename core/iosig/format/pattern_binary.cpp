@@ -20,10 +20,10 @@ constexpr std::size_t checksum_bytes = 4;
 
 /// Returns logical, length, physical, id, one per column; nothing for more than 4 columns.
 std::array<Column, max_columns> usual_kinds(std::uint32_t columns) {
-  std::array<Column, max_columns> kinds{};
+  std::array<Column, max_columns> usual{};
   for (std::uint32_t column = 0; column < columns && columns <= 4; ++column)
-    kinds[column] = static_cast<Column>(column + 1);
-  return kinds;
+    usual[column] = static_cast<Column>(column + 1);
+  return usual;
 }
 
 // ---- writing ------------------------------------------------------------------------------------------------------

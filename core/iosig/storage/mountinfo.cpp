@@ -122,8 +122,8 @@ std::set<FilesystemId> system_memory(const std::vector<Mount>& mounts) {
 
 bool is_system_directory(std::string_view path) {
   if (is_below(path, "/dev/shm") || is_below(path, "/run/media")) return false;
-  static constexpr std::array<std::string_view, 5> directories{"/proc", "/sys", "/run", "/boot", "/dev"};
-  return std::ranges::any_of(directories, [&](std::string_view directory) { return is_below(path, directory); });
+  static constexpr std::array<std::string_view, 5> of_system{"/proc", "/sys", "/run", "/boot", "/dev"};
+  return std::ranges::any_of(of_system, [&](std::string_view directory) { return is_below(path, directory); });
 }
 
 /// Finds the mount of a path among thousands of mounts, possibly many on one directory.
