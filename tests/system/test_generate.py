@@ -292,6 +292,15 @@ def test_ranks_that_disagree_on_the_extents_are_all_told(built: Built, tmp_path:
 
 
 @pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])
+def test_a_rank_whose_extent_is_the_mean_of_all_is_told_too(built: Built, tmp_path: Path, template: Path) -> None:
+    program, path = built(template, "mpiio", "openmpi"), tmp_path / "raw"
+    runs = [["write", path, rows, "0,2", "2,2", "4,3"] for rows in (6, 7, 8)]
+    done = run(program, "openmpi", 1, *runs[0], *beside(program, *runs[1]), *beside(program, *runs[2]))
+    assert "data set 'grid': the ranks have different extents of its axes\n" in done.stderr
+    assert all(f"{rank}: failed 1" in done.stdout for rank in range(3)) and not path.exists()
+
+
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])
 @pytest.mark.parametrize(
     ("level", "mpi"), [("mpiio", "openmpi"), ("mpiio", "mpich"), ("pnetcdf", "openmpi"), ("hdf5", "openmpi")]
 )
@@ -304,6 +313,47 @@ def test_a_file_that_only_one_rank_can_open_is_every_ranks_failure(
         done = run(program, mpi, 1, *first, *beside(program, *second))
         assert f"{template}:{line_of('file f ', template)}: file 'f': " in done.stderr
         assert all(f"{rank}: failed 1" in done.stdout for rank in range(2)) and not (tmp_path / "raw").exists()
+
+
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])
+@pytest.mark.parametrize(("level", "mpi"), [("mpiio", "openmpi"), ("pnetcdf", "openmpi"), ("hdf5", "openmpi"), ("mpiio", "mpich")])
+def test_a_file_that_is_not_the_same_on_all_ranks_is_every_ranks_failure(
+    built: Built, tmp_path: Path, template: Path, level: str, mpi: str
+) -> None:
+    program = built(template, level, mpi)
+    first, second = tmp_path / "first" / "file", tmp_path / "second" / "file"  # like /tmp of two nodes
+    for path in (first, second):
+        path.parent.mkdir()
+    words = [["write", path, 7, "0,4", "4,3"] for path in (first, second)]
+    for old in [], [first], [second], [first, second]:  # with a new file, OMPIO would wait for ever
+        for path in old:
+            path.write_text("old")
+        done = run(program, mpi, 1, *words[0], *beside(program, *words[1]))
+        assert all(f"{rank}: failed 1" in done.stdout for rank in range(2))
+        said = "it is not the file of rank 0" if old or mpi == "openmpi" else "does not exist"
+        assert f"rank 1: {template}:{line_of('file f ', template)}: file 'f': " in done.stderr and said in done.stderr
+        left = [path for path in tmp_path.glob("*/*") if path.is_file()]
+        assert sorted(left) == (old or [first] if mpi == "mpich" else old)
+        assert all(path.read_text() == "old" for path in old)
+        for path in left:
+            path.unlink()
+
+
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])
+def test_a_file_of_two_names_is_one(built: Built, tmp_path: Path, template: Path) -> None:
+    """Another program may replace it while the ranks look."""
+    (tmp_path / "old").write_text("old")
+    (tmp_path / "link").symlink_to("file")
+    words = [["write", tmp_path / name, 7, "0,4", "4,3"] for name in ("link", "file")]
+    program = built(template, "mpiio", "openmpi")
+    run(program, "openmpi", 1, *words[0], *beside(program, *words[1]))
+
+
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])
+def test_a_new_file_where_a_link_leads_is_written(built: Built, tmp_path: Path, template: Path) -> None:
+    (tmp_path / "link").symlink_to("file")
+    run(built(template, "mpiio", "openmpi"), "openmpi", 2, "write", tmp_path / "link", 7, "0,4", "4,3")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "file").stat().st_size > 0
 
 
 @pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])

@@ -171,7 +171,7 @@ class Renderer:
             checks_space=any(site.kind == "output" and site.file.level != "posix" for site in sites),
             has_hints=any(site.file.hints or self.hints(site) for site in sites),
             by_library=self.opens_alone
-            or any(site.file.level == "hdf5" for site in sites)
+            or any(site.file.level == "hdf5" or self.checks_room(site) for site in sites)
             or any(self.hints(site) or self.decision(site).depends_on_library for site in sites),
             opens_alone=self.opens_alone,
             has_records=any(dataset.has_records for dataset in datasets),
@@ -197,7 +197,9 @@ class Renderer:
 
     @staticmethod
     def checks_room(site: Site) -> bool:
-        """Whether an output is refused where there is no room; with a signature the place is not known before."""
+        """Whether an output is refused where there is no room, or where not all ranks see the file; with a signature the
+        place is not known before.
+        """
         return site.kind == "output" and site.file.level != "posix" and not site.file.signature
 
     def has_view(self, site: Site) -> bool:
