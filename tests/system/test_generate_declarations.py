@@ -75,10 +75,11 @@ def test_what_fits_is_accepted(tmp_path: Path, dataset: str, suffix: str) -> Non
 
 
 @pytest.mark.parametrize("dataset", REFUSED)
-def test_what_does_not_fit_is_refused_at_its_directive(tmp_path: Path, dataset: str) -> None:
+def test_what_does_not_fit_is_refused_where_the_array_is_given(tmp_path: Path, dataset: str) -> None:
     done = check(tmp_path / "t.c", dataset)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"{tmp_path}/t.c:10:15: error: ") and REFUSED[dataset] in done.stderr
+    column = len("#pragma sigio dataset f.a ") + dataset.index("data(") + 1
+    assert done.stderr.startswith(f"{tmp_path}/t.c:10:{column}: error: ") and REFUSED[dataset] in done.stderr
 
 
 def test_containers_of_cxx_are_not_taken_for_their_elements(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ def after(name: str, more: str) -> dict[str, str]:
 # What is changed, the line of the mistake (the changed one unless given), what is said.
 SEEDED: dict[str, tuple[dict[str, str], str, str]] = {
     "unknown directive": (clause("dims", "dims", "dim"), "dims", "unknown directive 'dim'"),
+    "capital letters": (clause("dims", "sigio", "SIGIO"), "dims", "has small letters in C and C++"),
     "no directive": ({"dims": "#pragma sigio"}, "dims", "expected a directive"),
     "no name of the file": (clause("output", " ckpt", ""), "output", "expected the name of a file"),
     "no name of the data set": (

@@ -264,7 +264,8 @@ class Builder:
             self.check_fortran(directive, [axis for axis in axes if axis.is_record])
         types = (str(directive.get("type")), self.stored_type(directive, file.level))
         data = str(directive.get("data"))
-        one = Dataset(directive.dataset, *types, axes, data, split, ghost, attributes, memory, directive.place)
+        places = (directive.place, directive.clauses["data"].place)
+        one = Dataset(directive.dataset, *types, axes, data, split, ghost, attributes, memory, *places)
         file.datasets += [replace(one, name=each, memory=at_component(memory, at)) for each, at in components.items()]
         file.datasets += [] if components else [replace(one, name=each, data=array) for each, array in arrays.items()]
         return None

@@ -126,7 +126,7 @@ def mistakes_in(unit: TranslationUnit, probes: list[Probe]) -> Iterator[Mistake]
     by_name = {cursor.spelling: cursor.underlying_typedef_type for cursor in typedefs(unit.cursor)}
     errors = [each for each in unit.diagnostics if each.severity >= Diagnostic.Error]
     for probe in probes:
-        place = probe.dataset.place
+        place = probe.dataset.data_place
         at = [
             each.spelling
             for each in errors
@@ -141,7 +141,7 @@ def mistakes_in(unit: TranslationUnit, probes: list[Probe]) -> Iterator[Mistake]
 
 
 def check_declarations(template: Template, model: Model, includes: list[str], defines: list[str]) -> list[Mistake]:
-    """Mistakes, each at its data set's directive, once however often the file is written. Nothing for Fortran.
+    """Mistakes, each at the data(...) of its data set, once however often the file is written. Nothing for Fortran.
 
     If a header is missing, types may be unknown: then nothing is checked, which is a warning.
     """

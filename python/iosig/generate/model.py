@@ -106,6 +106,7 @@ class Dataset:
     attributes: list[Attribute]
     memory: list[MemoryAxis]
     place: Place
+    data_place: Place  # of data(...)
 
     @property
     def has_records(self) -> bool:

@@ -160,12 +160,19 @@ def first_line(template: Template, number: int) -> int:
 
 
 def inactive(template: Template) -> list[Mistake]:
-    """Directives that conditions or comments leave out stay as they are, which is said."""
+    """Directives that conditions or comments leave out stay as they are, which is said; so is one with capital letters,
+    which is none in C.
+    """
     seen = {line for each in template.directives for line in range(each.place.line, each.last_line + 1)}
     seen |= {first_line(template, mistake.place.line) for mistake in template.mistakes}
     left_out = "a condition or a comment leaves this directive out; -D NAME[=VALUE] defines what the compiler is given"
-    return [
-        Mistake(Place(template.path, number, 1, len(line) + 1, line), left_out, "warning")
-        for number, line in enumerate(template.lines, 1)
-        if DIRECTIVE.match(line) and number not in seen and not goes_on(template, number)
-    ]
+    capitals = "the word of a directive has small letters in C and C++: #pragma sigio"
+    mistakes = []
+    for number, line in enumerate(template.lines, 1):
+        found = DIRECTIVE.match(line)
+        if found is None or number in seen or goes_on(template, number):
+            continue
+        is_known = template.is_fortran or found[0].endswith("sigio")
+        reason = (left_out, "warning") if is_known else (capitals, "error")
+        mistakes.append(Mistake(Place(template.path, number, 1, len(line) + 1, line), *reason))
+    return mistakes
