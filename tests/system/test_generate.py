@@ -316,7 +316,9 @@ def test_a_file_that_only_one_rank_can_open_is_every_ranks_failure(
 
 
 @pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])
-@pytest.mark.parametrize(("level", "mpi"), [("mpiio", "openmpi"), ("pnetcdf", "openmpi"), ("hdf5", "openmpi"), ("mpiio", "mpich")])
+@pytest.mark.parametrize(
+    ("level", "mpi"), [("mpiio", "openmpi"), ("pnetcdf", "openmpi"), ("hdf5", "openmpi"), ("mpiio", "mpich")]
+)
 def test_a_file_that_is_not_the_same_on_all_ranks_is_every_ranks_failure(
     built: Built, tmp_path: Path, template: Path, level: str, mpi: str
 ) -> None:

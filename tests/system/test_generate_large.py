@@ -74,9 +74,7 @@ def memory() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(("suffix", "mpi"), [(".c", "mpich"), (".f90", "openmpi")])
-def test_hdf5_takes_two_gigabytes_of_a_rank(
-    built: Built, tmp_path: Path, memory: Path, suffix: str, mpi: str
-) -> None:
+def test_hdf5_takes_two_gigabytes_of_a_rank(built: Built, tmp_path: Path, memory: Path, suffix: str, mpi: str) -> None:
     elements = (1 << 28) + 1000
     program = built(template(tmp_path, suffix, "a"), "hdf5", mpi, policy="packed")
     done = run(program, mpi, 1, memory / "f", elements)

@@ -197,7 +197,7 @@ class Renderer:
 
     @staticmethod
     def checks_room(site: Site) -> bool:
-        """Whether an output is refused where there is no room, or where not all ranks see the file; with a signature the
+        """Whether an output is refused where there is no room, or where ranks do not share the file; with a signature the
         place is not known before.
         """
         return site.kind == "output" and site.file.level != "posix" and not site.file.signature
