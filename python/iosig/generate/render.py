@@ -197,8 +197,9 @@ class Renderer:
 
     @staticmethod
     def checks_room(site: Site) -> bool:
-        """Whether an output is refused where there is no room, or where ranks do not share the file; with a signature the
-        place is not known before.
+        """Whether an output is refused where there is no room, or where ranks do not share the file.
+
+        With a signature the place is not known before.
         """
         return site.kind == "output" and site.file.level != "posix" and not site.file.signature
 
