@@ -91,6 +91,20 @@ def test_what_cannot_be_made_or_has_other_axes_fails_on_every_rank(blocks: Path,
     assert failed(done, 2) and "axis 1 has 7 elements in the file; expected 8" in done.stderr
 
 
+def test_elements_of_another_type_are_refused(built: Built, tmp_path: Path) -> None:
+    """netCDF would take the bytes of memory for elements of the file's type, and write others behind the array."""
+    template, path = tmp_path / "t.c", tmp_path / "f"
+    text = (TEMPLATES / "records.c").read_text().replace("double time =", "float time =")
+    template.write_text(text.replace("f.time type(double)", "f.time type(float)"))
+    program = built(template, "netcdf4", "openmpi", "float-")
+    run(built(TEMPLATES / "records.c", "netcdf4", "openmpi"), "openmpi", 2, "write", path, 0, 1)
+    before = path.read_bytes()
+    for words in ("write", path, 2, 2), ("read", path, 1, 1):
+        done = run(program, "openmpi", 2, *words)
+        assert failed(done, 2) and path.read_bytes() == before
+        assert "data set 'time': the variable in the file has the type double; expected float\n" in done.stderr
+
+
 def test_a_full_disk_is_every_ranks_failure(blocks: Path, full: Path) -> None:
     done = run(blocks, "openmpi", 3, "write", full / "f", 12000, "0,4000", "4000,4000", "8000,4000")  # 144 KB
     assert failed(done, 3), done.stdout + done.stderr

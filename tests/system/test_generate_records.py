@@ -88,6 +88,28 @@ def test_records_that_would_leave_a_gap_or_are_not_there_are_refused_on_every_ra
     assert failed(2, done) and "records -1 to -1; expected the same one, at least 0\n" in done.stderr
 
 
+@pytest.mark.parametrize("template", [TEMPLATE, FORTRAN], ids=lambda path: path.suffix[1:])
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_record_of_another_type_is_refused_and_the_file_stays_as_it_is(
+    built: Built, tmp_path: Path, template: Path, level: str
+) -> None:
+    path, changed = tmp_path / "f", tmp_path / template.name
+    text = template.read_text().splitlines()
+    at = next(number for number, line in enumerate(text) if "dataset f.time" in line)
+    text[at : at + 2] = text[at + 1], text[at].replace("double", "float")  # behind one that fits
+    declared = ("double time =", "float time =") if template is TEMPLATE else ("double precision :: time", "real :: time")
+    again = "\n".join(text).replace(*declared).replace("0.5d0*step, 0d0", "0.5*step, 0.0")
+    changed.write_text(again + "\n")
+    run(built(template, level, "openmpi"), "openmpi", 2, "write", path, 0, 1)
+    before = path.read_bytes()
+    program = built(changed, level, "openmpi", "float-")
+    for words in ("write", path, 2, 2), ("read", path, 1, 1):
+        done = run(program, "openmpi", 2, *words)
+        assert failed(2, done) and path.read_bytes() == before
+        assert f"{changed}:{at + 2}: data set 'time': the " in done.stderr
+        assert " in the file has the type double; expected float\n" in done.stderr
+
+
 def test_ranks_that_are_at_different_steps_are_refused(built: Built, tmp_path: Path) -> None:
     template = tmp_path / "t.c"
     template.write_text(TEMPLATE.read_text().replace("output f record(step)", "output f record(step + rank)"))
