@@ -342,6 +342,46 @@ def test_a_file_that_is_not_the_same_on_all_ranks_is_every_ranks_failure(
 
 
 @pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])
+def test_an_old_file_takes_no_more_room_after_an_output_that_fails(built: Built, tmp_path: Path, template: Path) -> None:
+    path = tmp_path / "raw"
+    path.write_text("old")
+    run(built(template, "mpiio", "openmpi"), "openmpi", 1, "write", path, 2**20, "0,4")  # 12 MB, and elements left out
+    assert path.read_text() == "old" and path.stat().st_blocks * 512 < 2**20
+
+
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])
+def test_ranks_that_cannot_share_a_file_by_their_communicator_are_told(
+    built: Built, tmp_path: Path, template: Path
+) -> None:
+    changed, path = tmp_path / template.name, tmp_path / "raw"
+    text = template.read_text().replace("comm(MPI_COMM_WORLD)", "comm(comm)")
+    if template is BLOCKS:
+        made = """
+  MPI_Comm own, comm = rank == 1 ? MPI_COMM_NULL : MPI_COMM_SELF;
+  MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &own);
+  if (rows == 8) MPI_Intercomm_create(own, 0, MPI_COMM_WORLD, 1 - rank, 0, &comm);
+"""
+        text = text.replace("#pragma sigio file f", f"{made}#pragma sigio file f")
+    else:
+        made = """
+  comm = merge(MPI_COMM_NULL, MPI_COMM_SELF, rank == 1)
+  call MPI_Comm_split(MPI_COMM_WORLD, rank, 0, own, ierr)
+  if (rows == 8) call MPI_Intercomm_create(own, 0, MPI_COMM_WORLD, 1 - rank, 0, comm, ierr)
+"""
+        text = text.replace("  !$SIGIO file f", f"{made}  !$SIGIO file f")
+        text = text.replace("  integer :: rank,", "  integer :: own, comm, rank,")
+    changed.write_text(text)
+    program = built(changed, "mpiio", "openmpi", "comm-")
+    where = f"{changed}:{line_of('file f ', changed)}: file 'f': comm is "
+    done = run(program, "openmpi", 2, "write", path, 7, "0,7", "0,7")
+    assert f"{where}MPI_COMM_NULL; expected only ranks of the communicator here\n" in done.stderr
+    assert "0: failed 0" in done.stdout and "1: failed 1" in done.stdout and path.stat().st_size == 3 * 8 + 7 * 3 * 4
+    done = run(program, "openmpi", 2, "write", path, 8, "0,4", "4,4")  # its ranks would wait for ever
+    assert f"{where}an intercommunicator; expected one whose ranks share the file\n" in done.stderr
+    assert "0: failed 1" in done.stdout and "1: failed 1" in done.stdout
+
+
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])
 def test_a_file_of_two_names_is_one(built: Built, tmp_path: Path, template: Path) -> None:
     """Another program may replace it while the ranks look."""
     (tmp_path / "old").write_text("old")
