@@ -342,7 +342,9 @@ def test_a_file_that_is_not_the_same_on_all_ranks_is_every_ranks_failure(
 
 
 @pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])
-def test_an_old_file_takes_no_more_room_after_an_output_that_fails(built: Built, tmp_path: Path, template: Path) -> None:
+def test_an_old_file_takes_no_more_room_after_an_output_that_fails(
+    built: Built, tmp_path: Path, template: Path
+) -> None:
     path = tmp_path / "raw"
     path.write_text("old")
     run(built(template, "mpiio", "openmpi"), "openmpi", 1, "write", path, 2**20, "0,4")  # 12 MB, and elements left out
@@ -389,6 +391,23 @@ def test_a_file_of_two_names_is_one(built: Built, tmp_path: Path, template: Path
     words = [["write", tmp_path / name, 7, "0,4", "4,3"] for name in ("link", "file")]
     program = built(template, "mpiio", "openmpi")
     run(program, "openmpi", 1, *words[0], *beside(program, *words[1]))
+
+
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])
+def test_an_old_file_that_a_link_in_another_directory_leads_to_is_one(
+    built: Built, tmp_path: Path, template: Path
+) -> None:
+    """Rank 0 changes its times when it looks for room, before or after the others have seen them."""
+    path, link = tmp_path / "raw", tmp_path / "links" / "raw"
+    link.parent.mkdir()
+    link.symlink_to("../raw")
+    path.write_text("old")
+    os.utime(path, (0, 0))
+    rows = 4000
+    words = [["write", each, rows, "0,2000", "2000,2000"] for each in (path, link)]
+    program = built(template, "mpiio", "openmpi")
+    done = run(program, "openmpi", 1, *words[0], *beside(program, *words[1]))
+    assert all(f"{rank}: failed 0" in done.stdout for rank in range(2)) and link.is_symlink()
 
 
 @pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])

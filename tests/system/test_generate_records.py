@@ -97,7 +97,9 @@ def test_a_record_of_another_type_is_refused_and_the_file_stays_as_it_is(
     text = template.read_text().splitlines()
     at = next(number for number, line in enumerate(text) if "dataset f.time" in line)
     text[at : at + 2] = text[at + 1], text[at].replace("double", "float")  # behind one that fits
-    declared = ("double time =", "float time =") if template is TEMPLATE else ("double precision :: time", "real :: time")
+    declared = (
+        ("double time =", "float time =") if template is TEMPLATE else ("double precision :: time", "real :: time")
+    )
     again = "\n".join(text).replace(*declared).replace("0.5d0*step, 0d0", "0.5*step, 0.0")
     changed.write_text(again + "\n")
     run(built(template, level, "openmpi"), "openmpi", 2, "write", path, 0, 1)
