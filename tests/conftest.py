@@ -22,6 +22,9 @@ STARTED_S = time.time()
 # inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# What Open MPI takes anyway without a fast network. Left to choose, it waits a quarter of a second in each MPI_Init.
+os.environ.setdefault("OMPI_MCA_pml", "ob1")
+
 pytest_plugins = [
     "redirecting",
     "draining",
