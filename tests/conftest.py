@@ -76,6 +76,14 @@ def iosig(tmp_path: Path) -> Iosig:
     return Iosig(home)
 
 
+def shared_by_workers(factory: pytest.TempPathFactory, name: str) -> Path:
+    """A directory of this run that all its processes have; what is made in it needs a lock."""
+    base = factory.getbasetemp()
+    directory = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / name
+    directory.mkdir(exist_ok=True)
+    return directory
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Prints the tables that tests of this run have written: reports/*.txt of the build directory."""
     for report in sorted((BUILD / "reports").glob("*.txt")):

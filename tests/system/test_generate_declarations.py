@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from generated_programs import EXAMPLES, IOSIG_GENERATE, TEMPLATES
+from generated_programs import EXAMPLES, IOSIG_GENERATE, TEMPLATES, generate
 
 SOURCE = """#include <mpi.h>
 #include <stdint.h>
@@ -56,7 +56,7 @@ REFUSED = {
 
 def check(path: Path, dataset: str, *options: str) -> subprocess.CompletedProcess[str]:
     path.write_text(SOURCE % dataset)
-    return subprocess.run([IOSIG_GENERATE, "--check", path, *options], capture_output=True, text=True)
+    return generate("--check", path, *options)
 
 
 @pytest.fixture(autouse=True)
@@ -114,5 +114,5 @@ def test_a_missing_header_is_a_warning_and_its_directory_can_be_given(tmp_path: 
 
 @pytest.mark.parametrize("template", sorted([*TEMPLATES.glob("*.c"), EXAMPLES / "s3d.c"]), ids=lambda path: path.name)
 def test_templates_that_run_have_arrays_that_fit(template: Path) -> None:
-    done = subprocess.run([IOSIG_GENERATE, "--check", template], capture_output=True, text=True)
+    done = generate("--check", template)
     assert done.returncode == 0 and "error" not in done.stderr
