@@ -39,6 +39,11 @@ CELLS = 6  # along each axis of a rank's block
 ByHand = Callable[[str, str, str], tuple[Path, Path]]
 
 
+def ranks_of(name: str, mpi: str) -> int:
+    """MPICH's ranks wait for each other by looking: four on two processors take five times as long as two."""
+    return 2 if (name, mpi) == ("flash", "mpich") else 4
+
+
 def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
     """What the ranks of `blocks` print, by rank, without the line number."""
     return sorted(line.rpartition(", line")[0] for line in done.stdout.splitlines() if line[:1].isdigit())
@@ -57,7 +62,7 @@ def by_hand(tmp_path_factory: pytest.TempPathFactory) -> ByHand:
         program = directory / f"{name}-{level}-{mpi}"
         compiled(EXAMPLES / f"{name}_{level}.c", program, level, mpi, *STRICT)
         files = program.with_name(f"{program.name}-files")
-        run(program, mpi, 4, files, CELLS)
+        run(program, mpi, ranks_of(name, mpi), files, CELLS)
         if level == "hdf5":
             time.sleep(1.1)  # those of the templates are of another second: the files have no times
         return program, files
@@ -73,16 +78,17 @@ def test_the_templates_write_the_bytes_of_the_programs_by_hand(
     built: Built, by_hand: ByHand, tmp_path: Path, template: str, level: str, mpi: str
 ) -> None:
     name = Path(template).stem
+    ranks = ranks_of(name, mpi)
     _, hand = by_hand(name, level, mpi)
     generated = built(EXAMPLES / template, level, mpi)
-    run(generated, mpi, 4, "write", tmp_path / "generated", CELLS)
+    run(generated, mpi, ranks, "write", tmp_path / "generated", CELLS)
     for ending in APPLICATIONS[name]:
         content = (tmp_path / f"generated{ending}").read_bytes()
         assert content == Path(f"{hand}{ending}").read_bytes()
-        blocks = 4 if name == "s3d" else 80 + 81 + 82 + 80
+        blocks = 4 if name == "s3d" else sum([80, 81, 82, 80][:ranks])
         values = {"": 16, ".checkpoint": 24, ".centers": 4 // 2, ".corners": 4 // 2}[ending]  # doubles of a cell
         assert len(content) >= values * blocks * CELLS**3 * 8
-    assert run(generated, mpi, 4, "restart", hand, CELLS).stdout == "0 cells differ\n" * 4
+    assert run(generated, mpi, ranks, "restart", hand, CELLS).stdout == "0 cells differ\n" * ranks
 
 
 @pytest.mark.parametrize("name", APPLICATIONS)

@@ -26,11 +26,12 @@ def test_each_policy_writes_the_same_bytes_of_blocks_in_three_dimensions(
     built: Built, tmp_path: Path, level: str, mpi: str, suffix: str
 ) -> None:
     files = []
+    ranks = 2 if (mpi, suffix) == ("mpich", "f90") else 4  # MPICH is slow with more ranks than processors
     for policy in METHODS[level]:
         program, path = built(EXAMPLES / f"s3d.{suffix}", level, mpi, policy=policy), tmp_path / policy
-        run(program, mpi, 4, "write", path, CELLS)
+        run(program, mpi, ranks, "write", path, CELLS)
         files.append(path.read_bytes())
-        assert run(program, mpi, 4, "restart", path, CELLS).stdout == "0 cells differ\n" * 4
+        assert run(program, mpi, ranks, "restart", path, CELLS).stdout == "0 cells differ\n" * ranks
     assert len(set(files)) == 1
 
 
