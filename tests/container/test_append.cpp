@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "bytes.h"
 #include "iosig/base/size_limit.h"
 #include "iosig/container/admin/container.h"
 #include "iosig/container/read/container_view.h"
@@ -23,8 +24,6 @@ using namespace iosig;
 using iosig::test::Directory;
 
 namespace {
-
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 /// For this process, whose signal for it is ignored; lifted again at the end.
 class SizeLimit {

@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "bytes.h"
 #include "iosig/container/admin/container.h"
 #include "iosig/container/read/container_view.h"
 #include "iosig/container/write/container_writer.h"
@@ -17,8 +18,6 @@ using iosig::test::Directory;
 namespace {
 
 using Shared = std::shared_ptr<const ContainerDirectory>;
-
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 std::string content_of(const Shared& directory) {
   const auto view = ContainerView::open(directory);

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "bytes.h"
 #include "iosig/base/kept_fds.h"
 #include "iosig/container/admin/container.h"
 #include "iosig/container/read/container_view.h"
@@ -25,8 +26,6 @@ using namespace iosig;
 using iosig::test::Directory;
 
 namespace {
-
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 /// RLIMIT_NOFILE of this process until the end of the test.
 class FdLimit {

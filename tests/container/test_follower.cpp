@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "bytes.h"
 #include "iosig/base/files.h"
 #include "iosig/container/admin/container.h"
 #include "iosig/container/read/container_view.h"
@@ -29,9 +30,7 @@ using iosig::test::Directory;
 
 namespace {
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
-
-std::shared_ptr<SharedContainer> open(const std::string& path) {
+std::shared_ptr<SharedContainer> opened(const std::string& path) {
   const Fd directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   return SharedContainer::open(directory.get(), [](const std::string& said) { MESSAGE(said); }).value();
 }
@@ -147,7 +146,7 @@ TEST_CASE("after every change of any writer, a reader sees what a file would hol
       ContainerOptions options;
       options.index = index;
       REQUIRE(create_container(path, options));
-      const auto reader = open(path);
+      const auto reader = opened(path);
       Model model;
       std::array<Process, 4> processes;
       const auto start = [&](Process& process) {
@@ -220,7 +219,7 @@ TEST_CASE("a reader that follows does not read indices again") {
   const Directory directory;
   const std::string path = directory.path() + "/box";
   REQUIRE(create_container(path));
-  const auto writing = open(path), reader = open(path);
+  const auto writing = opened(path), reader = opened(path);
   OpenWriter* const writer = writing->writers().add();
   const auto write = [&](std::int64_t at, const std::string& text) {
     REQUIRE(writing->writers().write(*writer, at, bytes_of(text), false) == static_cast<std::int64_t>(text.size()));
@@ -259,7 +258,7 @@ TEST_CASE("a reader follows writers that write while it reads") {
   std::vector<std::thread> threads;
   for (std::int64_t n = 0; n < writers; ++n)
     threads.emplace_back([&, n] {
-      const auto container = open(path);
+      const auto container = opened(path);
       OpenWriter* const writer = container->writers().add();
       for (std::int64_t count = 1; !is_over && count <= most; ++count) {  // a starved reader ends, too
         std::int64_t at = place(n, count);
@@ -270,7 +269,7 @@ TEST_CASE("a reader follows writers that write while it reads") {
       (void)container->writers().remove(writer);
     });
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  const auto container = open(path);
+  const auto container = opened(path);
   while (reads < enough && std::chrono::steady_clock::now() < end)
     for (std::int64_t n = 0; n < writers; ++n) {
       const std::int64_t before = reached[static_cast<std::size_t>(n)];

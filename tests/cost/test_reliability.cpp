@@ -4,12 +4,11 @@
 
 #include "iosig/base/units.h"
 #include "iosig/cost/reliability.h"
+#include "structures.h"
 
 using namespace iosig;
 
 namespace {
-constexpr double day_s = 86400;
-
 Storage raid(RedundancyScheme scheme, std::size_t members, double ber = 0) {
   Storage storage;
   Device composite = assumed_device(DeviceKind::composite);

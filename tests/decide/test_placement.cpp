@@ -32,7 +32,7 @@ Storage two_mounts() {
   return storage;
 }
 
-std::string chosen(const std::string& signature, const Storage& storage = two_mounts()) {
+std::string place_of(const std::string& signature, const Storage& storage = two_mounts()) {
   return choose_mount_point(*parse_signature(signature), storage, by_throughput).chosen.value_or("none");
 }
 
@@ -45,41 +45,41 @@ std::string reasons(const std::string& signature, const std::string& mount, cons
 }  // namespace
 
 TEST_CASE("placement: each constraint excludes what fails it, with the numbers") {
-  CHECK(chosen("") == "/fast");
-  CHECK(chosen("global") == "/slow");
-  CHECK(chosen("persist") == "/slow");
+  CHECK(place_of("") == "/fast");
+  CHECK(place_of("global") == "/slow");
+  CHECK(place_of("persist") == "/slow");
   CHECK(reasons("global persist", "/fast") == "not global: only this node sees it; not persistent: lost with power");
-  CHECK(chosen("archive") == "none");
-  CHECK(chosen("tamperproof") == "none");
+  CHECK(place_of("archive") == "none");
+  CHECK(place_of("tamperproof") == "none");
   CHECK(reasons("MTTDL(1h)", "/slow").find("without redundancy") != std::string::npos);
 }
 
 TEST_CASE("placement: the fast mount point wins only while the stream fits on it") {
-  CHECK(chosen("totalsize(10GB)") == "/fast");
-  CHECK(chosen("totalsize(10737418241B)") == "/slow");
+  CHECK(place_of("totalsize(10GB)") == "/fast");
+  CHECK(place_of("totalsize(10737418241B)") == "/slow");
   CHECK(reasons("totalsize(11GB)", "/fast") == "no room: totalsize 11GB, free 10 GB");
-  CHECK(chosen("totalsize(2TB)") == "none");
+  CHECK(place_of("totalsize(2TB)") == "none");
 }
 
 TEST_CASE("placement: a forbidden mount point is no choice, except for a file that the program has there anyway") {
   Storage storage = two_mounts();
   storage.mount_points[0].forbidden = true;
-  CHECK(chosen("", storage) == "/slow");
+  CHECK(place_of("", storage) == "/slow");
   CHECK(reasons("", "/fast", storage) == "forbidden by the storage description");
   storage.mount_points[0].provenance["forbidden"].origin = Origin::administrator;
   CHECK(reasons("", "/fast", storage) == "forbidden by the administrator");
   const Circumstances at_home{.policy = Policy::paper, .home = Home{"/fast"}};
   CHECK(choose_mount_point(*parse_signature(""), storage, at_home).chosen == "/fast");
   storage.mount_points[1].forbidden = true;
-  CHECK(chosen("", storage) == "none");
+  CHECK(place_of("", storage) == "none");
 }
 
 TEST_CASE("placement: what max_share withholds is no room, except at home") {
   Storage storage = two_mounts();
   storage.mount_points[0].max_share = 0.5;
   storage.mount_points[0].withheld_bytes = 4 * GiB;
-  CHECK(chosen("totalsize(6GB)", storage) == "/fast");
-  CHECK(chosen("totalsize(7GB)", storage) == "/slow");
+  CHECK(place_of("totalsize(6GB)", storage) == "/fast");
+  CHECK(place_of("totalsize(7GB)", storage) == "/slow");
   CHECK(reasons("totalsize(7GB)", "/fast", storage) ==
         "no room: totalsize 7GB, free 10 GB, 4 GB of them withheld (max_share 0.5)");
   const Circumstances at_home{.policy = Policy::paper, .home = Home{"/fast"}};
@@ -91,25 +91,25 @@ TEST_CASE("placement: what max_share withholds is no room, except at home") {
 TEST_CASE("placement: a mount point that cannot be asked or whose files are too small is no choice") {
   Storage storage = two_mounts();
   storage.mount_points[0].free_bytes.reset();
-  CHECK(chosen("", storage) == "/slow");
+  CHECK(place_of("", storage) == "/slow");
   storage.mount_points[1].max_file_bytes = 4 * GiB - 1;
-  CHECK(chosen("totalsize(4GB)", storage) == "none");
-  CHECK(chosen("totalsize(4095MB)", storage) == "/slow");
+  CHECK(place_of("totalsize(4GB)", storage) == "none");
+  CHECK(place_of("totalsize(4095MB)", storage) == "/slow");
 }
 
 TEST_CASE("placement: a tie goes to the earlier mount point") {
   Storage storage = two_mounts();
   storage.mount_points[1].device = "ram";
-  CHECK(chosen("", storage) == "/fast");
+  CHECK(place_of("", storage) == "/fast");
   std::swap(storage.mount_points[0], storage.mount_points[1]);
-  CHECK(chosen("", storage) == "/slow");
+  CHECK(place_of("", storage) == "/slow");
 }
 
 TEST_CASE("placement: of equal page caches the one before the faster storage wins") {
   Storage storage = two_mounts();
   std::ranges::reverse(storage.mount_points);
   for (Device& device : storage.devices) device.buffered_write_bytes_per_s = 1e9;
-  CHECK(chosen("nosync", storage) == "/fast");
+  CHECK(place_of("nosync", storage) == "/fast");
 }
 
 TEST_CASE("placement: every mount point is explained, the best first") {
@@ -128,27 +128,28 @@ TEST_CASE("placement: availability is judged by the MTTDL and the duration") {
   net.redundancy = Redundancy{.scheme = RedundancyScheme::raid1, .data = 1, .parity = 1, .members = {}};
   net.mttf_s = 1000 * 86400.0;  // mirror: 1000^2 / 2 days = 500000 days
   net.mttr_s = 86400;
-  CHECK(chosen("MTTDL(1369y)", storage) == "/slow");  // 500000 d = 1369.86 y
-  CHECK(chosen("MTTDL(1370y)", storage) == "none");
-  CHECK(chosen("availability(2.001e-6) duration(1d)", storage) == "/slow");
-  CHECK(chosen("availability(1.999e-6) duration(1d)", storage) == "none");
-  CHECK(chosen("availability(7.301e-4)", storage) == "/slow");  // a year is assumed: 365 / 500000, and the law bends it
-  CHECK(chosen("availability(7.296e-4)", storage) == "none");
+  CHECK(place_of("MTTDL(1369y)", storage) == "/slow");  // 500000 d = 1369.86 y
+  CHECK(place_of("MTTDL(1370y)", storage) == "none");
+  CHECK(place_of("availability(2.001e-6) duration(1d)", storage) == "/slow");
+  CHECK(place_of("availability(1.999e-6) duration(1d)", storage) == "none");
+  CHECK(place_of("availability(7.301e-4)", storage) ==
+        "/slow");  // a year is assumed: 365 / 500000, and the law bends it
+  CHECK(place_of("availability(7.296e-4)", storage) == "none");
 }
 
 TEST_CASE("placement: read share decides between devices of unlike asymmetry") {
   Storage storage = two_mounts();
   storage.devices[0].read_bytes_per_s = static_cast<double>(MiB);
-  CHECK(chosen("read-share(0)", storage) == "/fast");
-  CHECK(chosen("read-share(1)", storage) == "/slow");
+  CHECK(place_of("read-share(0)", storage) == "/fast");
+  CHECK(place_of("read-share(1)", storage) == "/slow");
 }
 
 TEST_CASE("placement: a page cache hides the slow storage behind it, but not from those who wait") {
   Storage storage = two_mounts();
   storage.devices[1].buffered_write_bytes_per_s = 1e12;
-  CHECK(chosen("nosync", storage) == "/slow");
-  CHECK(chosen("sync", storage) == "/fast");
-  CHECK(chosen("", storage) == "/fast");
+  CHECK(place_of("nosync", storage) == "/slow");
+  CHECK(place_of("sync", storage) == "/fast");
+  CHECK(place_of("", storage) == "/fast");
   const auto assumed = [&](const char* text) {
     return choose_mount_point(*parse_signature(text), storage, by_throughput).assumptions.size();
   };
@@ -161,7 +162,7 @@ TEST_CASE("placement: what does not fit twice into an ext4 is not left to the pa
   Storage storage = two_mounts();
   storage.devices[1].buffered_write_bytes_per_s = 1e12;
   storage.mount_points[1].filesystem = "ext4";
-  CHECK(chosen("nosync totalsize(500GB)", storage) == "/slow");
+  CHECK(place_of("nosync totalsize(500GB)", storage) == "/slow");
   CHECK(reasons("nosync totalsize(600GB)", "/slow", storage).ends_with("half of what is free to the page cache"));
   const auto speed = [&](const char* text) {
     return choose_mount_point(*parse_signature(text), storage, by_throughput).candidates.front().throughput_bytes_per_s;

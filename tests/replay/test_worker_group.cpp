@@ -8,7 +8,7 @@
 using namespace iosig;
 
 namespace {
-const auto unwatched = [](std::uint64_t) { return true; };
+const auto never_ended = [](std::uint64_t) { return true; };
 }
 
 TEST_CASE("workers: nobody goes on before all have come") {
@@ -22,7 +22,7 @@ TEST_CASE("workers: nobody goes on before all have come") {
         }
         return {};
       },
-      unwatched);
+      never_ended);
   REQUIRE(workers);
   REQUIRE(workers->size() == 5);
   for (std::size_t round = 0; round < 3; ++round)
@@ -44,7 +44,7 @@ TEST_CASE("workers: turns come one after the other, whoever has them") {
         }
         return {};
       },
-      unwatched);
+      never_ended);
   REQUIRE(workers);
   for (std::uint32_t number = 1; number < members; ++number)
     CHECK((*workers)[number - 1][0] <= (*workers)[number][0]);  // the last turns, in order of the members
@@ -58,7 +58,7 @@ TEST_CASE("workers: the first failure ends all, with its words") {
         member.barrier();  // never
         return {};
       },
-      unwatched);
+      never_ended);
   REQUIRE(!workers);
   CHECK(workers.error().kind == ErrorKind::bad_input);
   CHECK(workers.error().message == "number 1 will not");
@@ -72,7 +72,7 @@ TEST_CASE("workers: a process that is killed is a failure with the signal") {
         member.barrier();
         return {};
       },
-      unwatched);
+      never_ended);
   REQUIRE(!workers);
   CHECK(workers.error().message.find("signal 9") != std::string::npos);
 }
