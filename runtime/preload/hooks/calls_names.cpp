@@ -20,6 +20,9 @@ namespace {
 
 bool is_not_empty(int failure) { return failure == ENOTEMPTY || failure == EEXIST; }
 
+/// Whether a call failed because a name is a directory: of a container, perhaps, that was not there a moment ago.
+bool is_for_kind(int failure) { return failure == EISDIR || failure == ENOTDIR; }
+
 /// Runs `step`, which returns 0 or errno, in the engine and returns its result as a call does.
 template <class Step>
 int answer_from_engine(Step step) {
@@ -34,6 +37,8 @@ int remove_name(int directory, const char* path, int flags) {
     const int done = real().unlinkat(directory, path, flags);
     if (done != 0 && flags == AT_REMOVEDIR && is_not_empty(errno) && are_containers_files())
       return answer_from_engine([&] { return remove_directory_at(directory, path); });
+    if (done != 0 && flags == 0 && errno == EISDIR && are_containers_files())
+      return answer_from_engine([&] { return unlink_container_at(directory, path); });
     return as_below_file(done, directory, path);
   }
   return answer_from_engine(
@@ -48,7 +53,8 @@ int rename_name(int from, const char* path, int to, const char* name, unsigned f
   const auto by_engine = [&] { return rename_container_at(from, path, to, name, flags); };
   if (meets_container) return answer_from_engine(by_engine);
   const int done = flags == 0 ? real().renameat(from, path, to, name) : real().renameat2(from, path, to, name, flags);
-  if (done != 0 && flags == 0 && is_not_empty(errno)) return answer_from_engine(by_engine);
+  if (done != 0 && flags == 0 && (is_not_empty(errno) || (is_for_kind(errno) && are_containers_files())))
+    return answer_from_engine(by_engine);
   return as_below_file(as_below_file(done, from, path), to, name);
 }
 
@@ -117,7 +123,8 @@ int hook::remove(const char* path) {
   if (path != nullptr && is_container_not_link_at(AT_FDCWD, path)) return remove_name(AT_FDCWD, path, 0);
   if (is_taken_for_directory(AT_FDCWD, path)) return -1;
   const int done = real().remove(path);
-  if (done != 0 && path != nullptr && is_not_empty(errno)) return remove_name(AT_FDCWD, path, AT_REMOVEDIR);
+  if (done != 0 && path != nullptr && is_not_empty(errno))
+    return remove_name(AT_FDCWD, path, is_container_not_link_at(AT_FDCWD, path) ? 0 : AT_REMOVEDIR);
   return as_below_file(done, AT_FDCWD, path);
 }
 

@@ -33,13 +33,17 @@ bool look(const NameAt& at, struct stat& status) {
 }
 
 NameKind kind_of(const NameAt& at, struct stat& status) {
-  if (!look(at, status)) return NameKind::none;
-  if (!S_ISDIR(status.st_mode)) return NameKind::other;
   const std::string manifest = fmt::format("{}/{}", at.path, container_manifest_name);
-  struct stat found {};
-  const bool has_manifest =
-      ::fstatat(at.directory, manifest.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(found.st_mode);
-  return has_manifest ? NameKind::container : NameKind::directory;
+  for (int tries_left = max_name_tries; tries_left > 0; --tries_left) {
+    struct stat found {
+    }, now{};
+    if (!look(at, status)) return NameKind::none;
+    if (!S_ISDIR(status.st_mode)) return NameKind::other;
+    if (::fstatat(at.directory, manifest.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(found.st_mode))
+      return NameKind::container;
+    if (look(at, now) && is_same_inode(now, status)) break;  // else the manifest was looked for in another file
+  }
+  return NameKind::directory;
 }
 
 /// Returns 0 or errno.
@@ -217,16 +221,19 @@ NameResult rename_at(const NameAt& from, const NameAt& to, unsigned flags) {
     struct stat here {
     }, there{};
     const NameKind source = kind_of(from, here);
-    const int source_failure = errno;
+    const int source_failure = source == NameKind::none ? errno : 0;
     const NameKind target = kind_of(to, there);
-    const int target_failure = errno;
+    const int target_failure = target == NameKind::none ? errno : 0;
     const bool meets_container = source == NameKind::container || target == NameKind::container;
     if (meets_container && (flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE)) != 0) return failed(EINVAL);
     if (!meets_container || flags != 0) {
       const int failure = rename_plainly(from, to, flags);
-      const bool may_have_changed = !meets_container && flags == 0 && (failure == EISDIR || failure == ENOTDIR);
-      // The errno was for files that may have become containers since.
-      if (may_have_changed && (kind_at(from) == NameKind::container || kind_at(to) == NameKind::container)) continue;
+      // A file that was not the directory of a container when its kind was found.
+      const bool has_changed = (failure == EISDIR || failure == ENOTDIR) && flags == 0 &&
+                               source != NameKind::directory && target != NameKind::directory &&
+                               source_failure != ENOTDIR && target_failure != ENOTDIR && !from.path.ends_with('/') &&
+                               !to.path.ends_with('/');
+      if (has_changed) continue;
       return done_or(failure);
     }
     if (source == NameKind::none) return failed(source_failure);
