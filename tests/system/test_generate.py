@@ -390,6 +390,26 @@ def test_ranks_that_cannot_share_a_file_by_their_communicator_are_told(
 
 
 @pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])
+def test_a_rank_without_the_file_is_told_though_nothing_can_be_made_beside_that_of_rank_0(
+    built: Built, tmp_path: Path, template: Path
+) -> None:
+    program = built(template, "mpiio", "openmpi")
+    first, second = tmp_path / "first" / "file", tmp_path / "second" / "file"
+    for path in (first, second):
+        path.parent.mkdir()
+    first.write_text("old")
+    if subprocess.run(["chattr", "+i", first.parent], capture_output=True).returncode != 0:
+        pytest.skip("needs root, and a file system whose directories can be made immutable")
+    try:
+        words = [["write", path, 7, "0,4", "4,3"] for path in (first, second)]
+        done = run(program, "openmpi", 1, *words[0], *beside(program, *words[1]))
+    finally:
+        subprocess.run(["chattr", "-i", first.parent], check=True)
+    assert "rank 1: " in done.stderr and "it is not the file of rank 0" in done.stderr
+    assert first.read_text() == "old" and not second.exists()
+
+
+@pytest.mark.parametrize("template", [BLOCKS, FORTRAN_BLOCKS])
 def test_a_file_of_two_names_is_one(built: Built, tmp_path: Path, template: Path) -> None:
     """Another program may replace it while the ranks look."""
     (tmp_path / "old").write_text("old")
