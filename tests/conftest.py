@@ -6,7 +6,9 @@ import importlib.util
 import json
 import os
 import signal
+import shutil
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What Open MPI takes anyway without a fast network. Left to choose, it waits a quarter of a second in each MPI_Init.
 os.environ.setdefault("OMPI_MCA_pml", "ob1")
+
+# A program of Open MPI 4 that runs without mpirun removes all jobs' files below this directory at its end, and MPI_Init
+# then fails in jobs that other workers have just started. Any user may have jobs in it.
+OPEN_MPI_JOBS = Path(tempfile.mkdtemp(prefix="iosig-ompi-"))
+OPEN_MPI_JOBS.chmod(0o1777)
+os.environ["OMPI_MCA_orte_tmpdir_base"] = str(OPEN_MPI_JOBS)
 
 pytest_plugins = [
     "redirecting",
@@ -82,6 +90,10 @@ def shared_by_workers(factory: pytest.TempPathFactory, name: str) -> Path:
     directory = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / name
     directory.mkdir(exist_ok=True)
     return directory
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(OPEN_MPI_JOBS, ignore_errors=True)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
