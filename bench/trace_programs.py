@@ -71,7 +71,7 @@ fix 1 all nve
 dump 1 all custom 10 dump.*.txt id type x y z vx vy vz
 restart 100 restart.*
 thermo 10
-run 400
+run 2000
 """
 
 
@@ -88,7 +88,7 @@ def programs(work: Path) -> list[Program]:
     if compiler := shutil.which("mpicc.mpich"):
         (work / "checkpoint.c").write_text(MPI_IO)
         subprocess.run([compiler, "-O2", "-w", "-o", work / "checkpoint", work / "checkpoint.c", "-lm"], check=True)
-        words = [str(work / "checkpoint"), str(work / "file"), "40"]
+        words = [str(work / "checkpoint"), str(work / "file"), "120"]
         found.append(Program("mpi-io", ["mpiexec.mpich", "-n", "4"], words))
     else:
         print("mpi-io: mpicc.mpich is not there, not measured")

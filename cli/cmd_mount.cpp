@@ -328,7 +328,9 @@ void add_mount(Verb app, Action& action) {
   mount.add_flag("--foreground", options->foreground, "stay in the terminal and report errors there");
   mount.footer("Example: iosig mount --containers '*.h5' /scratch/run /tmp/run");
   mount.when_chosen(action, "iosig.mount/1", [options](Console& console) { return run_mount(*options, console); });
+}
 
+void add_unmount(Verb app, Action& action) {
   const Verb unmount = app.add_verb("unmount", "Flush and unmount");
   const auto path = std::make_shared<std::string>();
   unmount.add_option("MOUNTPOINT", *path, "where `iosig mount` put it").required();

@@ -5,7 +5,7 @@
 #include "external.h"
 
 namespace iosig::cli {
-void add_plot(Verb app) {
+void add_plot(Verb app, Action& /*action*/) {
   const Verb plot = app.add_verb("plot", "Draw predictions and measurements, as PNG and as a page to explore")
                         .group(python_group)
                         .require_verb();
@@ -31,7 +31,7 @@ void add_plot(Verb app) {
     verb.describe_option("--output", "directory for the PNG and the HTML").type_name("DIR");
 }
 
-void add_report(Verb app) {
+void add_report(Verb app, Action& /*action*/) {
   const Verb verb =
       app.add_verb("report", "Show what traces have in one HTML page, with pictures to explore").group(python_group);
   verb.describe_option("TRACE", "directories that 'iosig trace -o' made").type_name("DIR").required();
@@ -42,7 +42,7 @@ void add_report(Verb app) {
   verb.footer("Example: iosig report job.trace -o job.html");
 }
 
-void add_generate(Verb app) {
+void add_generate(Verb app, Action& /*action*/) {
   const Verb verb =
       app.add_verb("generate", "Write parallel I/O code from directives in a template").group(python_group);
   verb.describe_option("TEMPLATE", "C, C++ or Fortran with directives: #pragma sigio, !$sigio").type_name("FILE");
@@ -68,7 +68,7 @@ void add_generate(Verb app) {
   verb.footer("Example: iosig generate s3d.c -o s3d_io.c && mpicc s3d_io.c -lpnetcdf");
 }
 
-void add_repro(Verb app) {
+void add_repro(Verb app, Action& /*action*/) {
   const Verb repro = app.add_verb("repro", "Reproduce the papers' tables and figures, with a verdict on each fact")
                          .group(python_group)
                          .require_verb();

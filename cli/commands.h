@@ -1,9 +1,16 @@
-// The verbs, in pipeline order. Each cmd_*.cpp declares the options of its verb and sets the action to run.
+// The verbs. Each cmd_*.cpp declares the options of its verb and sets the action to run.
 #pragma once
+
+#include <string_view>
 
 #include "verb.h"
 
 namespace iosig::cli {
+
+/// Adds the verb called `first`, the first word of the command line, or all verbs if it does not suffice: for the help,
+/// for a word that is no verb, and for verbs that describe the others. Declaring all of them takes longer than most
+/// verbs run.
+void add_verbs(Verb app, Action& action, std::string_view first);
 
 void add_storage(Verb app, Action& action);
 void add_cc(Verb app, Action& action);
@@ -15,6 +22,7 @@ void add_pattern(Verb app, Action& action);
 void add_pattern_trace(Verb pattern, Action& action);
 void add_container(Verb app, Action& action);
 void add_mount(Verb app, Action& action);
+void add_unmount(Verb app, Action& action);
 void add_run(Verb app, Action& action);
 void add_trace(Verb app, Action& action);
 void add_replay(Verb app, Action& action);
@@ -35,11 +43,11 @@ void add_doctor(Verb app, Action& action);
 void add_verify_file(Verb app, Action& action);
 void add_completion(Verb app, Action& action);
 void add_man(Verb app, Action& action);
-void add_plot(Verb app);
-void add_generate(Verb app);
-void add_report(Verb app);
-void add_repro(Verb app);
+void add_plot(Verb app, Action& action);
+void add_generate(Verb app, Action& action);
+void add_report(Verb app, Action& action);
+void add_repro(Verb app, Action& action);
 void add_query_sql(Verb query);
-void add_help(Verb app);
+void add_help(Verb app, Action& action);
 
 }  // namespace iosig::cli

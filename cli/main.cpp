@@ -64,37 +64,7 @@ int main(int argc, char** argv) {
   Console console;
   Action action;
   const Verb root(app);
-  add_storage(root, action);
-  add_cc(root, action);
-  add_check(root, action);
-  add_choose(root, action);
-  add_reliability(root, action);
-  add_pattern(root, action);
-  add_container(root, action);
-  add_mount(root, action);
-  add_run(root, action);
-  add_trace(root, action);
-  add_replay(root, action);
-  add_query(root, action);
-  add_export(root, action);
-  add_import(root, action);
-  add_infer(root, action);
-  add_advise(root, action);
-  add_plan(root, action);
-  add_prepare(root, action);
-  add_finalize(root, action);
-  add_status(root, action);
-  add_recover(root, action);
-  add_gc(root, action);
-  add_verify_file(root, action);
-  add_doctor(root, action);
-  add_completion(root, action);
-  add_man(root, action);
-  add_generate(root);
-  add_plot(root);
-  add_report(root);
-  add_repro(root);
-  add_help(root);
+  add_verbs(root, action, argc > 1 ? argv[1] : "");
   if (argc > 1 && std::string_view(argv[1]) == "help" && (argc == 2 || argv[2][0] != '-')) {
     static char help[] = "--help";
     std::rotate(argv + 1, argv + 2, argv + argc);  // `iosig help choose` is `iosig choose --help`

@@ -127,6 +127,15 @@ class World:
         return self.run("unshare", "--mount", "bash", "-c", script, "-", *words, **options)
 
 
+def remove_tree(path: Path) -> None:
+    """Removes a directory with files that iosig has sealed (immutable) as well."""
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        subprocess.run(["chattr", "-R", "-f", "-i", "-a", path], capture_output=True)
+        shutil.rmtree(path, ignore_errors=True)
+
+
 @pytest.fixture
 def world(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
     fast = Path(tempfile.mkdtemp(prefix="iosig-test-", dir="/dev/shm"))
@@ -135,7 +144,7 @@ def world(iosig: Iosig, tmp_path: Path) -> Iterator[World]:
             pytest.skip(f"{tmp_path} lies on /dev/shm: there is no second file system to redirect to")
         yield World(iosig, tmp_path, fast)
     finally:
-        shutil.rmtree(fast, ignore_errors=True)
+        remove_tree(fast)
 
 
 def compile_c(source: str, into: Path, name: str, *flags: str) -> Path:

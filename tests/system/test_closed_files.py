@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import struct
 import subprocess
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conftest import BUILD
-from redirecting import compile_c
+from redirecting import compile_c, remove_tree
 
 # creator WAY PATH MODE UMASK: makes the file; "plain" is what a program does without IOSIG.
 CREATOR = r"""
@@ -119,8 +118,7 @@ def places() -> Iterator[tuple[Path, Path]]:
         yield made[0], made[1]
     finally:
         for path in made:
-            subprocess.run(["chattr", "-R", "-f", "-i", "-a", path], capture_output=True)
-            shutil.rmtree(path, ignore_errors=True)
+            remove_tree(path)
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Iosig
-from redirecting import World, compile_c
+from redirecting import World, compile_c, remove_tree
 
 EVERYTHING = os.environ.get("IOSIG_CRASH_STEPS") == "all"
 CONTENT = os.urandom(5000) * 40  # a few pieces, none like the other
@@ -278,8 +278,8 @@ def made_world(scenario: Scenario, writer: Path, tmp: Path) -> Iterator[CrashWor
         scenario.prepare(world)
         yield world
     finally:
-        shutil.rmtree(fast, ignore_errors=True)
-        shutil.rmtree(root, ignore_errors=True)
+        remove_tree(fast)
+        remove_tree(root)
 
 
 def strace(world: CrashWorld, *options: str) -> tuple[subprocess.CompletedProcess[bytes], list[tuple[str, str]]]:
