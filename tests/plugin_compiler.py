@@ -53,7 +53,7 @@ class PluginCompiler:
         if not self.plugin.exists():
             pytest.skip(f"the GCC plugin is not built: {self.plugin} is missing")
         self.directory = directory
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("IOSIG_", "XDG_"))}
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("IOSIG_", "XDG_", "CCACHE_"))}
         self.env |= {"HOME": str(directory), "LC_ALL": "C", "HINTS": str(directory / "hints")}
 
     def run(self, *command: object, check: bool = True, **options: Any) -> subprocess.CompletedProcess[str]:

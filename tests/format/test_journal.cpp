@@ -8,7 +8,7 @@ using namespace iosig;
 
 namespace {
 
-JournalEntry sample() {
+JournalEntry sample_entry() {
   JournalEntry entry;
   entry.id = "0123456789abcdef";
   entry.path = "/home/ann/out put\n\xff%41\"\\.bin";  // a newline, no UTF-8, and what looks encoded already
@@ -45,7 +45,7 @@ std::string cut_from(const JournalEntry& entry, std::string_view key) {
 }  // namespace
 
 TEST_CASE("journal: an entry comes back as it was written, whatever bytes its paths have") {
-  const JournalEntry entry = sample();
+  const JournalEntry entry = sample_entry();
   const auto back = parse_journal_entry(journal_entry_text(entry), "e.json");
   REQUIRE(back);
   CHECK(*back == entry);
@@ -57,29 +57,29 @@ TEST_CASE("journal: an entry comes back as it was written, whatever bytes its pa
 }
 
 TEST_CASE("journal: an entry of an early version is read, and does not say in which namespace its process ran") {
-  const auto back = parse_journal_entry(cut_from(sample(), "pid_namespace"), "e.json");
+  const auto back = parse_journal_entry(cut_from(sample_entry(), "pid_namespace"), "e.json");
   REQUIRE(back);
-  JournalEntry expected = sample();
+  JournalEntry expected = sample_entry();
   expected.pid_namespace = {};
   expected.start_ticks = expected.session_start_ticks = 0;
   expected.has_machines_host_name = true;
   expected.job.clear();
   expected.drain = false;  // it comes behind the job
   CHECK(*back == expected);
-  CHECK(parse_journal_entry(cut_from(sample(), "session"), "e.json")->boot.empty());
+  CHECK(parse_journal_entry(cut_from(sample_entry(), "session"), "e.json")->boot.empty());
 }
 
 TEST_CASE("journal: an entry that does not name its job is of an unknown job") {
-  const auto back = parse_journal_entry(cut_from(sample(), "job"), "e.json");
+  const auto back = parse_journal_entry(cut_from(sample_entry(), "job"), "e.json");
   REQUIRE(back);
-  JournalEntry expected = sample();
+  JournalEntry expected = sample_entry();
   expected.job.clear();
   expected.drain = false;  // it comes behind the job
   CHECK(*back == expected);
 }
 
 TEST_CASE("journal: a namespace that is none is refused") {
-  std::string body = journal_entry_text(sample());
+  std::string body = journal_entry_text(sample_entry());
   body.resize(body.find(",\"checksum\""));
   body.replace(body.find("4:4026531836"), 12, "4-4026531836");
   const auto refused = parse_journal_entry(fmt::format("{},\"checksum\":\"{:016x}\"}}\n", body, fnv1a(body)), "e.json");
@@ -88,7 +88,7 @@ TEST_CASE("journal: a namespace that is none is refused") {
 }
 
 TEST_CASE("journal: an entry cut at any byte is refused, and the message names the file") {
-  const std::string text = journal_entry_text(sample());
+  const std::string text = journal_entry_text(sample_entry());
   for (std::size_t length = 0; length < text.size(); ++length) {
     const auto cut = parse_journal_entry(text.substr(0, length), "e.json");
     REQUIRE_FALSE(cut);
@@ -98,7 +98,7 @@ TEST_CASE("journal: an entry cut at any byte is refused, and the message names t
 }
 
 TEST_CASE("journal: every single flipped bit is noticed") {
-  const std::string text = journal_entry_text(sample());
+  const std::string text = journal_entry_text(sample_entry());
   for (std::size_t at = 0; at < text.size(); ++at)
     for (int bit = 0; bit < 8; ++bit) {
       std::string flipped = text;
@@ -110,7 +110,7 @@ TEST_CASE("journal: every single flipped bit is noticed") {
 }
 
 TEST_CASE("journal: an entry of a newer version is refused by its number, not called damaged") {
-  std::string text = journal_entry_text(sample());
+  std::string text = journal_entry_text(sample_entry());
   text.replace(text.find("journal/1"), 9, "journal/2");
   const auto newer = parse_journal_entry(text, "e.json");
   REQUIRE_FALSE(newer);

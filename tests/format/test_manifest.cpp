@@ -7,7 +7,7 @@ using namespace iosig;
 
 namespace {
 
-Manifest sample() {
+Manifest sample_manifest() {
   Manifest manifest{
       "5f0c.two\nlines\\\r\xff", "/home/ann/out put\n\xff", {}, 4096, 1'795'240'737'123'456'789, 1'795'240'740,
       std::string(64, 'a')};
@@ -18,13 +18,13 @@ Manifest sample() {
 }  // namespace
 
 TEST_CASE("manifest: it comes back as it was written, whatever bytes its names have") {
-  const auto back = parse_manifest(manifest_text(sample()), "m");
+  const auto back = parse_manifest(manifest_text(sample_manifest()), "m");
   REQUIRE_MESSAGE(back, back.error().message);
-  CHECK(*back == sample());
+  CHECK(*back == sample_manifest());
 }
 
 TEST_CASE("manifest: cut at any byte or changed in any bit, it is refused with its line") {
-  const std::string whole = manifest_text(sample());
+  const std::string whole = manifest_text(sample_manifest());
   for (std::size_t length = 0; length < whole.size(); ++length) {
     const auto cut = parse_manifest(whole.substr(0, length), "m");
     REQUIRE_FALSE(cut);

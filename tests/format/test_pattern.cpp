@@ -56,7 +56,7 @@ std::string json_text(const Pattern& pattern) {
   return document.dump();
 }
 
-std::string refusal(const std::vector<std::uint8_t>& bytes) {
+std::string pattern_refusal(const std::vector<std::uint8_t>& bytes) {
   const auto read = pattern_from_bytes(bytes, "file");
   return read ? "" : read.error().message;
 }
@@ -192,20 +192,20 @@ TEST_CASE("pattern binary: every cut and every changed byte is refused") {
   for (const Pattern& pattern : {strided(1000, 4096), generated_pattern(random)}) {
     const std::vector<std::uint8_t> bytes = pattern_bytes(pattern);
     for (std::size_t size = 0; size < bytes.size(); ++size)
-      REQUIRE_FALSE(refusal({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)}).empty());
+      REQUIRE_FALSE(pattern_refusal({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)}).empty());
     for (std::size_t at = 0; at < bytes.size(); ++at)
       for (int flip = 1; flip < 256; flip += bytes.size() < 100 ? 1 : 37) {
         std::vector<std::uint8_t> changed = bytes;
         changed[at] = static_cast<std::uint8_t>(changed[at] ^ flip);
-        REQUIRE_FALSE(refusal(changed).empty());
+        REQUIRE_FALSE(pattern_refusal(changed).empty());
       }
     std::vector<std::uint8_t> longer = bytes;
     longer.push_back(0);
-    CHECK_FALSE(refusal(longer).empty());
+    CHECK_FALSE(pattern_refusal(longer).empty());
   }
   std::vector<std::uint8_t> newer = pattern_bytes(strided(10, 1));
   newer[3] = 2;
-  CHECK(refusal(newer).starts_with("file: byte 3: version 2"));
+  CHECK(pattern_refusal(newer).starts_with("file: byte 3: version 2"));
 }
 
 TEST_CASE("pattern binary: few bytes may stand for 2^62 vectors, and nothing is made as large as they say") {

@@ -3,8 +3,10 @@
 
 #include "iosig/base/units.h"
 #include "iosig/format/plan_text.h"
+#include "support/text.h"
 
 using namespace iosig;
+using iosig::testing::has;
 
 namespace {
 
@@ -33,7 +35,7 @@ Plan small_plan() {
   return plan;
 }
 
-std::string refusal(const std::string& text) {
+std::string plan_refusal(const std::string& text) {
   const auto plan = parse_plan(text, "a.plan");
   REQUIRE_FALSE(plan);
   CHECK(plan.error().kind == ErrorKind::bad_input);
@@ -41,13 +43,11 @@ std::string refusal(const std::string& text) {
   return plan.error().message;
 }
 
-std::string refusal(void (*spoil)(Plan&)) {
+std::string plan_refusal(void (*spoil)(Plan&)) {
   Plan plan = small_plan();
   spoil(plan);
-  return refusal(plan_text(plan));
+  return plan_refusal(plan_text(plan));
 }
-
-bool has(const std::string& message, std::string_view part) { return message.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -65,23 +65,23 @@ TEST_CASE("plan: what was written is read back, to the last bit of its numbers")
 
 TEST_CASE("plan: a cut text, and a changed byte anywhere in it, are refused") {
   const std::string whole = plan_text(small_plan());
-  for (std::size_t size = 0; size < whole.size() - 1; size += 7) (void)refusal(whole.substr(0, size));
+  for (std::size_t size = 0; size < whole.size() - 1; size += 7) (void)plan_refusal(whole.substr(0, size));
   for (std::size_t at = 0; at < whole.size() - 1; at += 3) {
     std::string changed = whole;
     changed[at] = changed[at] == '1' ? '2' : '1';
     CAPTURE(changed);
-    (void)refusal(changed);
+    (void)plan_refusal(changed);
   }
 }
 
 TEST_CASE("plan: another version, unknown and missing keys are refused with their place") {
   std::string next = plan_text(small_plan());
   next.replace(next.find("iosig.plan/1"), 12, "iosig.plan/2");
-  CHECK(has(refusal(next), "this is 'iosig.plan/2'; this iosig reads 'iosig.plan/1'"));
-  CHECK(has(refusal("{}"), "schema: expected 'iosig.plan/1'"));
-  CHECK(has(refusal("[]"), "no JSON object"));
-  CHECK(has(refusal(R"({"schema":"iosig.plan/1"})"), "checksum: expected"));
-  CHECK(has(refusal(R"({"schema":"iosig.plan/1","checksum":"00000000"})"), "checksum: does not agree"));
+  CHECK(has(plan_refusal(next), "this is 'iosig.plan/2'; this iosig reads 'iosig.plan/1'"));
+  CHECK(has(plan_refusal("{}"), "schema: expected 'iosig.plan/1'"));
+  CHECK(has(plan_refusal("[]"), "no JSON object"));
+  CHECK(has(plan_refusal(R"({"schema":"iosig.plan/1"})"), "checksum: expected"));
+  CHECK(has(plan_refusal(R"({"schema":"iosig.plan/1","checksum":"00000000"})"), "checksum: does not agree"));
 }
 
 TEST_CASE("plan: in a changed text whose checksum is right, each wrong value is refused with its place") {
@@ -91,7 +91,7 @@ TEST_CASE("plan: in a changed text whose checksum is right, each wrong value is 
     std::string text = whole;
     const std::size_t at = text.find(from);
     REQUIRE(at != std::string::npos);
-    return refusal(with_plan_checksum(text.replace(at, from.size(), to)));
+    return plan_refusal(with_plan_checksum(text.replace(at, from.size(), to)));
   };
   CHECK(has(changed("\"window_s\"", "\"windows_s\""), "unknown key 'windows_s'; did you mean 'window_s'?"));
   CHECK(has(changed("\"home\":0,", ""), "servers: expected the key 'home'"));
@@ -108,32 +108,34 @@ TEST_CASE("plan: in a changed text whose checksum is right, each wrong value is 
 }
 
 TEST_CASE("plan: what does not fit together is refused with its place") {
-  CHECK(has(refusal([](Plan& plan) { plan.windows.clear(); }), "there is no window"));
-  CHECK(has(refusal([](Plan& plan) { plan.windows[1].start_s = 0; }), "window 1: begins inside the one before it"));
-  CHECK(has(refusal([](Plan& plan) { plan.windows[0].end_s = -6; }), "window 0: ends before it begins"));
-  CHECK(has(refusal([](Plan& plan) { plan.windows[0].seconds = -1; }), "window 0: a time is negative"));
+  CHECK(has(plan_refusal([](Plan& plan) { plan.windows.clear(); }), "there is no window"));
   CHECK(
-      has(refusal([](Plan& plan) { plan.windows[1].placements.pop_back(); }), "window 1: 2 placements for 3 regions"));
-  CHECK(has(refusal([](Plan& plan) { plan.windows[1].placements[2].stripe_bytes = {1}; }),
+      has(plan_refusal([](Plan& plan) { plan.windows[1].start_s = 0; }), "window 1: begins inside the one before it"));
+  CHECK(has(plan_refusal([](Plan& plan) { plan.windows[0].end_s = -6; }), "window 0: ends before it begins"));
+  CHECK(has(plan_refusal([](Plan& plan) { plan.windows[0].seconds = -1; }), "window 0: a time is negative"));
+  CHECK(has(plan_refusal([](Plan& plan) { plan.windows[1].placements.pop_back(); }),
+            "window 1: 2 placements for 3 regions"));
+  CHECK(has(plan_refusal([](Plan& plan) { plan.windows[1].placements[2].stripe_bytes = {1}; }),
             "window 1: region 2: 1 stripe sizes for 2 classes"));
-  CHECK(has(refusal([](Plan& plan) {
+  CHECK(has(plan_refusal([](Plan& plan) {
               plan.windows[1].placements[2].stripe_bytes = {0, 0};
             }),
             "region 2: no stripe on any server"));
-  CHECK(has(refusal([](Plan& plan) {
+  CHECK(has(plan_refusal([](Plan& plan) {
               plan.windows[1].placements[2].stripe_bytes = {max_bytes, max_bytes};
             }),
             "region 2: stripes on all servers of more than 2^63 - 1 bytes together"));
-  CHECK(has(refusal([](Plan& plan) { plan.windows[1].moves[0].region = 3; }),
+  CHECK(has(plan_refusal([](Plan& plan) { plan.windows[1].moves[0].region = 3; }),
             "window 1: moves region 3, which does not exist"));
-  CHECK(
-      has(refusal([](Plan& plan) { plan.windows[1].moves[0].to = {}; }), "window 1: move of region 1: 0 stripe sizes"));
-  CHECK(
-      has(refusal([](Plan& plan) { plan.regions[1].offset_bytes -= 1; }), "region 1: begins inside the one before it"));
-  CHECK(has(refusal([](Plan& plan) { plan.regions[1].number = 0; }), "region 1: expected regions by file and number"));
-  CHECK(has(refusal([](Plan& plan) { plan.regions[2].length_bytes = 0; }), "region 2: is empty"));
-  CHECK(has(refusal([](Plan& plan) { plan.regions[2].file = 1; }), "region 2: there is no file 1"));
-  CHECK(has(refusal([](Plan& plan) { plan.files[0].bytes = UINT64_MAX; }), "file 0: is larger"));
-  CHECK(has(refusal([](Plan& plan) { plan.home = 2; }), "home: there is no class 2"));
-  CHECK(has(refusal([](Plan& plan) { plan.window_s = -1; }), "length of the windows"));
+  CHECK(has(plan_refusal([](Plan& plan) { plan.windows[1].moves[0].to = {}; }),
+            "window 1: move of region 1: 0 stripe sizes"));
+  CHECK(has(plan_refusal([](Plan& plan) { plan.regions[1].offset_bytes -= 1; }),
+            "region 1: begins inside the one before it"));
+  CHECK(has(plan_refusal([](Plan& plan) { plan.regions[1].number = 0; }),
+            "region 1: expected regions by file and number"));
+  CHECK(has(plan_refusal([](Plan& plan) { plan.regions[2].length_bytes = 0; }), "region 2: is empty"));
+  CHECK(has(plan_refusal([](Plan& plan) { plan.regions[2].file = 1; }), "region 2: there is no file 1"));
+  CHECK(has(plan_refusal([](Plan& plan) { plan.files[0].bytes = UINT64_MAX; }), "file 0: is larger"));
+  CHECK(has(plan_refusal([](Plan& plan) { plan.home = 2; }), "home: there is no class 2"));
+  CHECK(has(plan_refusal([](Plan& plan) { plan.window_s = -1; }), "length of the windows"));
 }

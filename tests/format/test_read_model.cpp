@@ -36,7 +36,7 @@ Bytes with_checksum(Bytes bytes) {
 
 Bytes bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
 
-std::string refusal(const Bytes& bytes) {
+std::string model_refusal(const Bytes& bytes) {
   const auto model = read_model_from_bytes(bytes, "m");
   REQUIRE_FALSE(model.has_value());
   CHECK(model.error().kind == ErrorKind::bad_input);
@@ -56,20 +56,20 @@ TEST_CASE("read model: it comes back as it was written, and a regular pattern ta
 TEST_CASE("read model: every cut and every changed bit is noticed") {
   const Bytes bytes = read_model_bytes(two_files());
   for (std::size_t size = 0; size < bytes.size(); ++size)
-    CHECK(refusal({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)}).starts_with("m: byte "));
+    CHECK(model_refusal({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)}).starts_with("m: byte "));
   for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
     Bytes changed = bytes;
     changed[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
-    CHECK(refusal(changed).starts_with("m: byte "));
+    CHECK(model_refusal(changed).starts_with("m: byte "));
   }
 }
 
 TEST_CASE("read model: a refusal says what is wrong and where") {
-  CHECK(refusal(bytes_of("PNG")) == "m: byte 0: this is not a model of reads; expected it to begin with \"IOM\"");
-  CHECK(refusal(with_checksum(bytes_of("IOM\2"))) == "m: byte 3: version 2 of the format; this program reads 1");
+  CHECK(model_refusal(bytes_of("PNG")) == "m: byte 0: this is not a model of reads; expected it to begin with \"IOM\"");
+  CHECK(model_refusal(with_checksum(bytes_of("IOM\2"))) == "m: byte 3: version 2 of the format; this program reads 1");
   using namespace std::string_view_literals;
   const auto after_header = [](std::string_view rest) {
-    return refusal(with_checksum(bytes_of(std::string("IOM\1") += rest)));
+    return model_refusal(with_checksum(bytes_of(std::string("IOM\1") += rest)));
   };
   CHECK(after_header("\0x"sv).find("more bytes than") != std::string::npos);
   CHECK(after_header("\1\0\1"sv).find("without a path") != std::string::npos);

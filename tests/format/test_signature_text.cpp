@@ -14,13 +14,13 @@ using namespace iosig;
 
 namespace {
 
-Signature parsed(std::string_view text, const SignatureDefinitions& definitions = {}) {
+Signature signature_of(std::string_view text, const SignatureDefinitions& definitions = {}) {
   const auto signature = parse_signature(text, definitions);
   REQUIRE_MESSAGE(signature.has_value(), text);
   return *signature;
 }
 
-std::string refusal(std::string_view text) {
+std::string signature_refusal(std::string_view text) {
   const auto signature = parse_signature(text);
   REQUIRE_FALSE_MESSAGE(signature.has_value(), text);
   CHECK(signature.error().kind == ErrorKind::bad_input);
@@ -62,15 +62,15 @@ TEST_CASE("signature: each parameter's example is understood, changes the signat
     const std::string text = parameter.example.empty() ? std::string(parameter.name)
                                                        : fmt::format("{}({})", parameter.name, parameter.example);
     CAPTURE(text);
-    const Signature signature = parsed(text);
+    const Signature signature = signature_of(text);
     CHECK(signature != Signature{});
     CHECK(signature_text(signature).starts_with(parameter.name));
-    CHECK(parsed(signature_text(signature)) == signature);
+    CHECK(signature_of(signature_text(signature)) == signature);
   }
 }
 
 TEST_CASE("signature: every parameter of the paper's section 3, and read-share and duration of ours, is understood") {
-  const Signature s = parsed(
+  const Signature s = signature_of(
       "global random persist size-per-IO(16MB) totalsize(6GB) MTTDL(20y) availability(1e-6) duration(2h) archive "
       "tamperproof read-share(30%)");
   CHECK(s.visibility == Visibility::global);
@@ -87,32 +87,33 @@ TEST_CASE("signature: every parameter of the paper's section 3, and read-share a
 }
 
 TEST_CASE("signature: pattern and order name a file, and replace each other") {
-  CHECK(parsed("pattern(field.reads)").reads == DeclaredReads{DeclaredReads::Form::pattern, "field.reads"});
-  CHECK(parsed("order(\"my (first) epoch\")").reads == DeclaredReads{DeclaredReads::Form::order, "my (first) epoch"});
-  CHECK(signature_text(parsed("order(\"my (first) epoch\")")) == "order(\"my (first) epoch\")");
-  CHECK(parsed(signature_text(parsed("order(\" a \")"))).reads->file == " a ");
-  CHECK(signature_text(parsed("order(a b, c)")) == "order(a b, c)");
-  const SignatureDefinitions definitions{{"epoch", parsed("order(a)")}};
-  CHECK(parsed("epoch pattern(b)", definitions) == parsed("pattern(b)"));
-  CHECK(refusal("pattern(a) order(b)").find("'order' contradicts 'pattern'") != std::string::npos);
-  CHECK(refusal("order").find("'order' needs a value") != std::string::npos);
-  CHECK(refusal("order(a\"b)").find("without quotation marks") != std::string::npos);
+  CHECK(signature_of("pattern(field.reads)").reads == DeclaredReads{DeclaredReads::Form::pattern, "field.reads"});
+  CHECK(signature_of("order(\"my (first) epoch\")").reads ==
+        DeclaredReads{DeclaredReads::Form::order, "my (first) epoch"});
+  CHECK(signature_text(signature_of("order(\"my (first) epoch\")")) == "order(\"my (first) epoch\")");
+  CHECK(signature_of(signature_text(signature_of("order(\" a \")"))).reads->file == " a ");
+  CHECK(signature_text(signature_of("order(a b, c)")) == "order(a b, c)");
+  const SignatureDefinitions definitions{{"epoch", signature_of("order(a)")}};
+  CHECK(signature_of("epoch pattern(b)", definitions) == signature_of("pattern(b)"));
+  CHECK(signature_refusal("pattern(a) order(b)").find("'order' contradicts 'pattern'") != std::string::npos);
+  CHECK(signature_refusal("order").find("'order' needs a value") != std::string::npos);
+  CHECK(signature_refusal("order(a\"b)").find("without quotation marks") != std::string::npos);
 }
 
 TEST_CASE("signature: order(random) is no file of that name, but a mistake for random") {
   for (const char* word : {"random", "sequential"}) {
-    CHECK(refusal(fmt::format("order({})", word)).find(fmt::format("declared by '{}' alone", word)) !=
+    CHECK(signature_refusal(fmt::format("order({})", word)).find(fmt::format("declared by '{}' alone", word)) !=
           std::string::npos);
-    CHECK(parsed(fmt::format("order(./{})", word)).reads->file == fmt::format("./{}", word));
-    CHECK_FALSE(parsed(word).reads);
+    CHECK(signature_of(fmt::format("order(./{})", word)).reads->file == fmt::format("./{}", word));
+    CHECK_FALSE(signature_of(word).reads);
   }
 }
 
 TEST_CASE("signature: blanks, commas and quotes are free") {
-  CHECK(parsed("local , temp,size-per-IO( \"64 KB\" )totalsize (\"1EB\")") ==
-        parsed("local temp size-per-IO(64KB) totalsize(1EB)"));
-  CHECK(parsed("") == Signature{});
-  CHECK(parsed(" \n\t ") == Signature{});
+  CHECK(signature_of("local , temp,size-per-IO( \"64 KB\" )totalsize (\"1EB\")") ==
+        signature_of("local temp size-per-IO(64KB) totalsize(1EB)"));
+  CHECK(signature_of("") == Signature{});
+  CHECK(signature_of(" \n\t ") == Signature{});
 }
 
 TEST_CASE("signature: a use overrides its definition, also by the opposite parameter") {
@@ -120,9 +121,10 @@ TEST_CASE("signature: a use overrides its definition, also by the opposite param
   REQUIRE(defined.ok());
   CHECK(defined.name == "checkpoint");
   const SignatureDefinitions definitions{{defined.name, defined.signature}};
-  CHECK(parsed("checkpoint local size-per-IO(4KB)", definitions) == parsed("local persist size-per-IO(4KB)"));
-  CHECK(parsed("checkpoint", definitions) == defined.signature);
-  CHECK(refusal("checkpont").find("unknown parameter") != std::string::npos);
+  CHECK(signature_of("checkpoint local size-per-IO(4KB)", definitions) ==
+        signature_of("local persist size-per-IO(4KB)"));
+  CHECK(signature_of("checkpoint", definitions) == defined.signature);
+  CHECK(signature_refusal("checkpont").find("unknown parameter") != std::string::npos);
   CHECK(parse_signature("temp checkpoint", definitions).error().message.find("'checkpoint' names a definition") !=
         std::string::npos);
   CHECK(parse_signature("checkpont", definitions).error().message.find("did you mean 'checkpoint'") !=
@@ -151,7 +153,7 @@ TEST_CASE("signature: a parameter given twice is a warning and the last one coun
 }
 
 TEST_CASE("signature: an error names line, column, what was expected and the nearest name") {
-  const std::string message = refusal("persist\n  randm size-per-IO(1KB)");
+  const std::string message = signature_refusal("persist\n  randm size-per-IO(1KB)");
   CHECK(message.find("signature:2:3: error: unknown parameter 'randm'; did you mean 'random'?") == 0);
   CHECK(message.find("\n    randm size-per-IO(1KB)\n    ^~~~~") != std::string::npos);
 }
@@ -162,18 +164,18 @@ TEST_CASE("signature: all errors of a text are reported together") {
 }
 
 TEST_CASE("signature: malformed texts are refused with their place") {
-  CHECK(refusal("size-per-IO").find("needs a value, e.g. size-per-IO(16MB)") != std::string::npos);
-  CHECK(refusal("size-per-IO()").find("needs a value") != std::string::npos);
-  CHECK(refusal("size-per-IO(16 parsecs)").find("unit of size") != std::string::npos);
-  CHECK(refusal("totalsize(-1GB)").find("negative") != std::string::npos);
-  CHECK(refusal("MTTDL(20)").find("no unit") != std::string::npos);
-  CHECK(refusal("global(yes)").find("takes no value") != std::string::npos);
-  CHECK(refusal("size-per-IO(16MB").find("not closed") != std::string::npos);
-  CHECK(refusal("size-per-IO(\"16MB)").find("not closed") != std::string::npos);
-  CHECK(refusal("size-per-IO((16MB))").find("no parentheses") != std::string::npos);
-  CHECK(refusal(") global").find("signature:1:1: error: expected a parameter name") == 0);
-  CHECK(refusal("global; local").find("found ';'") != std::string::npos);
-  CHECK(refusal("availability(2)").find("above 1") != std::string::npos);
+  CHECK(signature_refusal("size-per-IO").find("needs a value, e.g. size-per-IO(16MB)") != std::string::npos);
+  CHECK(signature_refusal("size-per-IO()").find("needs a value") != std::string::npos);
+  CHECK(signature_refusal("size-per-IO(16 parsecs)").find("unit of size") != std::string::npos);
+  CHECK(signature_refusal("totalsize(-1GB)").find("negative") != std::string::npos);
+  CHECK(signature_refusal("MTTDL(20)").find("no unit") != std::string::npos);
+  CHECK(signature_refusal("global(yes)").find("takes no value") != std::string::npos);
+  CHECK(signature_refusal("size-per-IO(16MB").find("not closed") != std::string::npos);
+  CHECK(signature_refusal("size-per-IO(\"16MB)").find("not closed") != std::string::npos);
+  CHECK(signature_refusal("size-per-IO((16MB))").find("no parentheses") != std::string::npos);
+  CHECK(signature_refusal(") global").find("signature:1:1: error: expected a parameter name") == 0);
+  CHECK(signature_refusal("global; local").find("found ';'") != std::string::npos);
+  CHECK(signature_refusal("availability(2)").find("above 1") != std::string::npos);
 }
 
 TEST_CASE("sigdef: a definition needs a name of its own") {
@@ -195,10 +197,10 @@ TEST_CASE("signature: whatever parameters and values are given, the printed sign
       text = more;
       tried.insert(parameter.name);
     }
-    const Signature given = parsed(text);
+    const Signature given = signature_of(text);
     const std::string printed = signature_text(given);
-    REQUIRE_MESSAGE(parsed(printed) == given, text);
-    REQUIRE(signature_text(parsed(printed)) == printed);
+    REQUIRE_MESSAGE(signature_of(printed) == given, text);
+    REQUIRE(signature_text(signature_of(printed)) == printed);
   }
   for (const ParameterInfo& parameter : signature_parameters()) {
     CAPTURE(parameter.name);
@@ -220,37 +222,37 @@ TEST_CASE("signature: no text makes the parser fail other than by a diagnostic i
       REQUIRE(d.at.end <= text.size());
       REQUIRE_FALSE(diagnostic_text(d, text, "x").empty());
     }
-    if (result.ok()) REQUIRE(parsed(signature_text(result.signature)) == result.signature);
+    if (result.ok()) REQUIRE(signature_of(signature_text(result.signature)) == result.signature);
   }
 }
 
 TEST_CASE("presets: each is a signature in canonical text, with a name that no parameter has") {
   for (const Preset& preset : presets()) {
     CAPTURE(preset.name);
-    CHECK(signature_text(parsed(preset.signature)) == preset.signature);
-    CHECK(parsed(preset.name) == parsed(preset.signature));
+    CHECK(signature_text(signature_of(preset.signature)) == preset.signature);
+    CHECK(signature_of(preset.name) == signature_of(preset.signature));
     CHECK(parse_sigdef(fmt::format("{} temp", preset.name)).ok());  // a parameter's name would be refused
   }
 }
 
 TEST_CASE("presets: data management systems' streams are as the paper's section 8 lists them") {
-  const Signature hot = parsed("hot-data"), warm = parsed("warm-data"), cold = parsed("cold-data");
+  const Signature hot = signature_of("hot-data"), warm = signature_of("warm-data"), cold = signature_of("cold-data");
   CHECK(hot.access == AccessOrder::random);
-  for (const Signature& data : {hot, warm, cold, parsed("database-table"), parsed("versioned-store")})
+  for (const Signature& data : {hot, warm, cold, signature_of("database-table"), signature_of("versioned-store")})
     CHECK(data.lifetime == Lifetime::persist);
   CHECK(cold.archive);
   CHECK(*hot.bytes_per_io < *warm.bytes_per_io);
   CHECK(*warm.bytes_per_io < *cold.bytes_per_io);
-  CHECK(parsed("database-table").access == AccessOrder::random);
+  CHECK(signature_of("database-table").access == AccessOrder::random);
   for (const char* appended : {"transaction-log", "rollback-log", "versioned-store"})
-    CHECK(parsed(appended).access == AccessOrder::sequential);
-  CHECK(*parsed("transaction-log").bytes_per_io < *parsed("rollback-log").bytes_per_io);
+    CHECK(signature_of(appended).access == AccessOrder::sequential);
+  CHECK(*signature_of("transaction-log").bytes_per_io < *signature_of("rollback-log").bytes_per_io);
 }
 
 TEST_CASE("presets: a use overrides them, and a definition of the same name takes their place") {
-  CHECK(parsed("checkpoint temp size-per-IO(1MB)") == parsed("temp sequential size-per-IO(1MB)"));
-  const SignatureDefinitions own{{"checkpoint", parsed("local")}};
-  CHECK(parsed("checkpoint", own) == parsed("local"));
-  CHECK(refusal("scrach").find("did you mean 'scratch'") != std::string::npos);
-  CHECK(refusal("temp scratch").find("'scratch' names a preset; expected it first") != std::string::npos);
+  CHECK(signature_of("checkpoint temp size-per-IO(1MB)") == signature_of("temp sequential size-per-IO(1MB)"));
+  const SignatureDefinitions own{{"checkpoint", signature_of("local")}};
+  CHECK(signature_of("checkpoint", own) == signature_of("local"));
+  CHECK(signature_refusal("scrach").find("did you mean 'scratch'") != std::string::npos);
+  CHECK(signature_refusal("temp scratch").find("'scratch' names a preset; expected it first") != std::string::npos);
 }

@@ -1,0 +1,12 @@
+// What tests look for in messages.
+#pragma once
+
+#include <string_view>
+
+namespace iosig::testing {
+
+inline bool has(std::string_view message, std::string_view part) {
+  return message.find(part) != std::string_view::npos;
+}
+
+}  // namespace iosig::testing
