@@ -14,7 +14,8 @@ that seems slower at the chosen place than at home by more than 10 %, by the med
 and repeated. Places for which more than --limit seconds are predicted are left out, except the chosen one and home.
 
 FILE.csv gets the rows of a shape when it is done. The same command continues a run that was stopped: shapes that are in
-the file are not run again, and count. `--report` only prints the figures of the file.
+the file are not run again, and count. `--report` only prints the figures of the file; with --storage and --home by what
+`iosig choose` answers now, for one who changes the model or the description.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ def shapes() -> Iterator[Shape]:
 class Bench:
     def __init__(self, storage: Path, home: Path, scratch: Path) -> None:
         self.storage, self.home, self.scratch = storage, home, scratch
+        self.home_mount = ""  # that of the home; choose() finds it
         self.job = scratch / "job"
         left = home / "whole-job.out"  # of a run that was killed
         if left.is_symlink():
@@ -90,6 +92,12 @@ class Bench:
         if done.returncode > 1:
             sys.exit(f"{' '.join(command)}: {done.stderr}")
         return done.stdout
+
+    def choose(self, signature: str) -> tuple[str | None, dict[str, float]]:
+        """The choice, and the seconds predicted on each mount point where the stream may be."""
+        choice: Any = json.loads(self.iosig("choose", signature, "--home", self.home, "--json"))
+        self.home_mount = next(c["mount_point"] for c in choice["candidates"] if c["is_home"])
+        return choice["chosen"], {c["mount_point"]: c["job"]["total_s"] for c in choice["candidates"] if c["admissible"]}
 
     def forced(self, mount: str) -> Path:
         """A description by which `mount` wins whatever the stream."""
@@ -259,15 +267,14 @@ def report(results: Results) -> None:
 
 def measure(bench: Bench, shape: Shape, persistent: dict[str, bool], given: argparse.Namespace) -> list[Place]:
     """Empty: the shape would take too long."""
-    choice: Any = json.loads(bench.iosig("choose", shape.signature, "--home", given.home, "--json"))
-    predicted = {c["mount_point"]: c["job"]["total_s"] for c in choice["candidates"] if c["admissible"]}
-    home = next(c["mount_point"] for c in choice["candidates"] if c["is_home"])
-    if choice["chosen"] is None or max(predicted[home], predicted[choice["chosen"]]) > 3 * given.limit:
+    chosen, predicted = bench.choose(shape.signature)
+    home = bench.home_mount
+    if chosen is None or max(predicted[home], predicted[chosen]) > 3 * given.limit:
         return []
     places = [
-        Place(home, mount, persistent.get(mount, True), mount == choice["chosen"], took_s, [])
+        Place(home, mount, persistent.get(mount, True), mount == chosen, took_s, [])
         for mount, took_s in predicted.items()
-        if took_s <= given.limit or mount in (home, choice["chosen"])
+        if took_s <= given.limit or mount in (home, chosen)
     ]
 
     def take_turns() -> None:
@@ -296,13 +303,25 @@ def main() -> None:
     if given.rounds < 2:
         arguments.error("--rounds: the noise floor needs two")
     results = read_results(given.output) if given.output.exists() else {}
+    has_places = given.storage is not None and given.home is not None
     if not given.report:
-        if given.storage is None or given.home is None:
+        if not has_places:
             arguments.error("--storage and --home are needed")
         run(given, results)
+    elif has_places:
+        with tempfile.TemporaryDirectory(prefix="iosig-bench-") as scratch:
+            decide_again(Bench(given.storage, given.home, Path(scratch)), results)
     if not results:
         sys.exit(f"{given.output}: no shape is complete")
     report(results)
+
+
+def decide_again(bench: Bench, results: Results) -> None:
+    """Replaces what was predicted and chosen."""
+    for signature, places in results.items():
+        chosen, predicted = bench.choose(signature)
+        for each in places:
+            each.predicted_s, each.is_chosen = predicted.get(each.mount_point, each.predicted_s), each.mount_point == chosen
 
 
 def run(given: argparse.Namespace, results: Results) -> None:

@@ -66,6 +66,32 @@ TEST_CASE("job time: the page cache serves what the program has written or read,
   CHECK(read(1e9, 2, 0.5) == doctest::Approx(2));    // written, then read back from memory
 }
 
+TEST_CASE("job time: what the page cache holds is overwritten and read at rates of its own, if the device has them") {
+  Device device = disk();
+  device.cached_write_bytes_per_s = 4e9;
+  device.cached_read_bytes_per_s = 1e10;
+  const auto transfer_s = [&](double bytes, double passes, double read_share, bool random = false) {
+    const Workload workload{.bytes_per_io = 4096, .random = random, .read_share = read_share, .sync = false};
+    return predict_transfers({.workload = workload, .data_bytes = bytes, .passes = passes}, device, 4096, cache)
+        .transfer_s;
+  };
+  CHECK(transfer_s(5e8, 1, 0) == doctest::Approx(0.5));              // new data
+  CHECK(transfer_s(5e8, 3, 0) == doctest::Approx(0.5 + 2 * 0.125));  // 5e8 B / 4e9 B/s each
+  CHECK(transfer_s(1e9, 4, 0.5) == doctest::Approx(1 + 0.25 + 2 * 0.1));
+  CHECK(transfer_s(1e9, 3, 1) == doctest::Approx(5 + 2 * 0.1));  // the first time from the disk
+  // 8e9 B, which memory does not hold: 1.6e10 B written, of which 2e9 B may stay, at 1e8 B/s.
+  CHECK(transfer_s(8e9, 2, 0) == doctest::Approx(140));
+  device.cached_write_latency_s = 1e-6;
+  device.buffered_random_write_latency_s = 3e-6;  // of each overwrite; new data in random order pay it, too
+  const double block_s = 4096 / 4e9, blocks = 5e8 / 4096;
+  CHECK(transfer_s(5e8, 2, 0) == doctest::Approx(0.5 + blocks * (1e-6 + block_s)));
+  CHECK(transfer_s(5e8, 2, 0, true) == doctest::Approx(0.5 + blocks * (3e-6 + 3e-6 + block_s)));
+  const Transfers in_memory{
+      .workload = {.bytes_per_io = 4096, .sync = false}, .data_bytes = 1e9, .passes = 2, .is_memory = true};
+  CHECK(predict_transfers(in_memory, device, 4096, cache).transfer_s ==
+        doctest::Approx(1 + 1e9 / 4096 * (1e-6 + block_s)));
+}
+
 TEST_CASE("job time: operations that wait take their throughput, however large the page cache is") {
   const Transfers synced{.workload = {.bytes_per_io = 4096, .sync = true}, .data_bytes = 1e9, .passes = 2};
   const TransferTime time = predict_transfers(synced, disk(), 4096, cache);

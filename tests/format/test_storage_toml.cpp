@@ -79,7 +79,9 @@ TEST_CASE("storage.toml: the values of a page cache are read, written back, and 
       "buffered_write_latency = \"1us\"\n"
       "buffered_write_bandwidth = \"2GB/s\"\nbuffered_random_write_latency = \"2us\"\n"
       "buffered_small_write_latency = \"700ns\"\nbuffered_read_latency = \"500ns\"\nbuffered_read_bandwidth = "
-      "\"1GB/s\"\n";
+      "\"1GB/s\"\n"
+      "cached_write_latency = \"300ns\"\ncached_write_bandwidth = \"4GB/s\"\n"
+      "cached_read_latency = \"200ns\"\ncached_read_bandwidth = \"8GB/s\"\n";
   const Storage storage = parsed(head + mount + device + given);
   const Device& read = storage.devices.front();
   CHECK(read.random_write_latency_s == doctest::Approx(8e-3));
@@ -91,6 +93,10 @@ TEST_CASE("storage.toml: the values of a page cache are read, written back, and 
   CHECK(read.buffered_small_write_latency_s == doctest::Approx(7e-7));
   CHECK(read.buffered_read_latency_s == doctest::Approx(5e-7));
   CHECK(read.buffered_read_bytes_per_s == 1.0 * GiB);
+  CHECK(read.cached_write_latency_s == doctest::Approx(3e-7));
+  CHECK(read.cached_write_bytes_per_s == 4.0 * GiB);
+  CHECK(read.cached_read_latency_s == doctest::Approx(2e-7));
+  CHECK(read.cached_read_bytes_per_s == 8.0 * GiB);
   CHECK(storage_text(storage).find(given) != std::string::npos);
   CHECK(storage_text(parsed(head + mount + device)).find("buffered") == std::string::npos);
   CHECK(refusal(head + mount + device + "buffered_write_bandwidth = \"1us\"\n").find("buffered_write_bandwidth") !=

@@ -26,6 +26,30 @@ double memory_bytes_per_s(const Workload& workload, const Device& device, std::u
                         CostModel::mixed);
 }
 
+/// Returns the rate at which the program overwrites or reads what the page cache holds; `otherwise` if the device's is
+/// not known. An overwrite anywhere may cost more than the next one (btrfs reserves space for each).
+double cached_bytes_per_s(const Workload& workload, bool is_write, const Device& device, double otherwise) {
+  const auto& bandwidth = is_write ? device.cached_write_bytes_per_s : device.cached_read_bytes_per_s;
+  if (!bandwidth) return otherwise;
+  double latency_s = (is_write ? device.cached_write_latency_s : device.cached_read_latency_s).value_or(0);
+  if (is_write && workload.random) latency_s = std::max(latency_s, device.buffered_random_write_latency_s.value_or(0));
+  const auto bytes = static_cast<double>(workload.bytes_per_io);
+  return bytes / (latency_s + bytes / *bandwidth);
+}
+
+/// Returns the seconds in which the program writes `bytes`: each byte of the data once where the file has no block yet,
+/// what is more over it. `is_cached`: the page cache holds what is overwritten.
+double write_s(const Transfers& transfers, double bytes, bool is_cached, const Device& device,
+               std::uint64_t block_bytes) {
+  Workload first = transfers.workload, later = transfers.workload;
+  first.new_share = 1;
+  later.new_share = 0;
+  const double again = std::max(0.0, bytes - transfers.data_bytes);
+  const double over = bytes_per_s_of(later, 0, device, block_bytes, CostModel::mixed);
+  return (bytes - again) / bytes_per_s_of(first, 0, device, block_bytes, CostModel::mixed) +
+         again / (is_cached ? cached_bytes_per_s(later, true, device, over) : over);
+}
+
 }  // namespace
 
 double drain_bytes_per_s(const Workload& workload, const Device& device, std::uint64_t block_bytes) {
@@ -47,11 +71,14 @@ TransferTime predict_transfers(const Transfers& transfers, const Device& device,
                                const PageCache& cache, CostModel model) {
   const Workload& workload = transfers.workload;
   const double all_bytes = transfers.data_bytes * transfers.passes;
-  const bool buffers = !workload.sync && device.buffered_write_bytes_per_s && model == CostModel::mixed;
-  if (!buffers || transfers.is_memory)
-    return {all_bytes / bytes_per_s_of(workload, workload.read_share, device, block_bytes, model), 0};
-
   const double written = all_bytes * (1 - workload.read_share), read = all_bytes * workload.read_share;
+  if (transfers.is_memory && model == CostModel::mixed)
+    return {write_s(transfers, written, true, device, block_bytes) +
+                read / bytes_per_s_of(workload, 1, device, block_bytes, model),
+            0};
+  const bool buffers = !workload.sync && device.buffered_write_bytes_per_s && model == CostModel::mixed;
+  if (!buffers) return {all_bytes / bytes_per_s_of(workload, workload.read_share, device, block_bytes, model), 0};
+
   const double memory = memory_bytes_per_s(workload, device, block_bytes);
   const double is_unlimited = std::numeric_limits<double>::infinity();
   const auto or_unlimited = [&](const std::optional<std::uint64_t>& bytes) {
@@ -63,13 +90,14 @@ TransferTime predict_transfers(const Transfers& transfers, const Device& device,
       !stays_cached ? read
       : written > 0 ? 0
                     : std::min(read, transfers.data_bytes);
-  double other_s = transfers.think_s + (read - cold_read) / memory;
+  double other_s = transfers.think_s + (read - cold_read) / cached_bytes_per_s(workload, false, device, memory);
   if (cold_read > 0) other_s += cold_read / bytes_per_s_of(workload, 1, device, block_bytes, model);
   if (written == 0) return {other_s - transfers.think_s, 0};
 
-  const double copy_s = written / bytes_per_s_of(workload, 0, device, block_bytes, model);
+  const double copy_s = write_s(transfers, written, stays_cached, device, block_bytes);
   const double drain = drain_bytes_per_s(workload, device, block_bytes);
-  if (copy_s * drain * least_cache_gain > written) return {other_s - transfers.think_s + copy_s, 0};
+  if (*device.buffered_write_bytes_per_s < least_cache_gain * device.write_bytes_per_s)
+    return {other_s - transfers.think_s + copy_s, 0};
 
   // Pages that are overwritten before they are stored count once.
   const double unthrottled = or_unlimited(cache.unthrottled_bytes);
@@ -79,14 +107,16 @@ TransferTime predict_transfers(const Transfers& transfers, const Device& device,
   const bool drains_early = std::min(written, transfers.data_bytes) > or_unlimited(cache.background_bytes);
   const double draining_s = std::max(0.0, busy_s + throttled_s - (drains_early ? 0 : dirty_expires_s));
   const double dirty = std::clamp(written - draining_s * drain, 0.0, transfers.data_bytes);
-  return {busy_s + throttled_s - transfers.think_s, dirty / drain};
+  const double flush_s = dirty > 0 ? dirty / drain + device.operation_latency_s : 0;
+  return {busy_s + throttled_s - transfers.think_s, flush_s};
 }
 
 double predict_copy_s(double bytes, const CopySource& from, const CopyTarget& to) {
   const Device& source = from.device;
   const double copy = to.device.buffered_write_bytes_per_s.value_or(to.device.write_bytes_per_s);
+  const double memory = source.buffered_write_bytes_per_s.value_or(source.read_bytes_per_s);
   const double read_s = from.is_memory ? bytes / source.read_bytes_per_s
-                        : from.cached  ? bytes / source.buffered_write_bytes_per_s.value_or(source.read_bytes_per_s)
+                        : from.cached  ? bytes / source.cached_read_bytes_per_s.value_or(memory)
                                        : bytes / source.buffered_read_bytes_per_s.value_or(source.read_bytes_per_s);
   const double store_s = to.is_memory ? 0 : bytes / to.device.write_bytes_per_s;
   const double through_memory_s = read_s + bytes / copy;

@@ -30,11 +30,13 @@ struct TransferTime {
 ///   memory    up to `cache.unthrottled_bytes` are dirty: a write is a copy
 ///   drain     beyond it, the program is as slow as the storage. Other transfers and think time hide as much of it as
 ///             the storage can take meanwhile
-///   flush     what is dirty in the end. The kernel stores nothing before `cache.background_bytes` are dirty or data
-///             are `dirty_expires_s` old
+///   flush     what is dirty in the end, and the latency of one operation that waits. The kernel stores nothing before
+///             `cache.background_bytes` are dirty or data are `dirty_expires_s` old
 ///
 /// Reads that do not wait are served by the page cache if `cache.cached_bytes` hold the data and the stream has written
-/// or read them before. A device without buffered_write_bandwidth is predicted as if every operation waited.
+/// or read them before, and what it writes once more is overwritten there: both at the device's cached_... rates, or as
+/// new data are written if it has none. In memory likewise. A device without buffered_write_bandwidth is predicted as
+/// if every operation waited.
 [[nodiscard]] TransferTime predict_transfers(const Transfers& transfers, const Device& device,
                                              std::uint64_t block_bytes, const PageCache& cache,
                                              CostModel model = CostModel::mixed);

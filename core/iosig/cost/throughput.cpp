@@ -100,7 +100,8 @@ Operation mixed_write(const Blocks& blocks, const Workload& workload, const Devi
   Operation write;
   if (copies) {
     const double new_block_s = device.buffered_write_latency_s.value_or(0);
-    write.latency_s = random ? device.buffered_random_write_latency_s.value_or(new_block_s)
+    const double old_block_s = device.buffered_random_write_latency_s.value_or(new_block_s);
+    write.latency_s = random ? old_block_s + workload.new_share * std::max(0.0, new_block_s - old_block_s)
                              : blocks.shared(new_block_s, device.buffered_small_write_latency_s.value_or(new_block_s));
     write.move(blocks.chunk_bytes, *device.buffered_write_bytes_per_s);
   } else {

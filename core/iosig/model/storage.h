@@ -79,6 +79,8 @@ struct Device {
   std::optional<double> buffered_random_write_latency_s;                       ///< of an overwrite anywhere there
   std::optional<double> buffered_small_write_latency_s;                        ///< of an append to an existing block
   std::optional<double> buffered_read_latency_s, buffered_read_bytes_per_s;    ///< sequential, with read-ahead
+  std::optional<double> cached_write_latency_s, cached_write_bytes_per_s;      ///< overwriting what the cache holds
+  std::optional<double> cached_read_latency_s, cached_read_bytes_per_s;        ///< reading it
   std::optional<double> max_iops;                                              ///< absent: unlimited
   /// Share of the processors' or of the device's time that other programs used during the probe. Absent: unknown, and
   /// counts as quiet. No prediction uses it.

@@ -16,6 +16,7 @@
 #include <random>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "iosig/base/files.h"
@@ -220,6 +221,19 @@ class Scratch {
     return took;
   }
 
+  /// Overwrites on from the end of the last transfer, without waiting; from the beginning after the end.
+  Result<double> overwrite_on(std::uint64_t bytes) {
+    const std::uint64_t at = next(bytes);
+    const Clock::time_point start = Clock::now();
+    if (!put(bytes, at)) return refused("overwrite");
+    return seconds_since(start);
+  }
+
+  /// Reads on likewise; what the page cache holds stays there.
+  Result<double> reread_on(std::uint64_t bytes) { return get(bytes, next(bytes)); }
+
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+
   /// Overwrites bytes in the middle of one random block, without waiting. The kernel may have to read the block first.
   Result<double> rewrite_anywhere(std::uint64_t bytes) {
     const std::uint64_t at = random_block(random_) * block_bytes_ + (block_bytes_ - bytes) / 2;
@@ -290,6 +304,12 @@ class Scratch {
   }
 
  private:
+  /// Returns where the next transfer of `bytes` begins, and moves on.
+  std::uint64_t next(std::uint64_t bytes) {
+    if (cursor_ + bytes > size_) cursor_ = 0;
+    return std::exchange(cursor_, cursor_ + bytes);
+  }
+
   /// Truncates the file if `bytes` more do not fit.
   Result<void> make_room(std::uint64_t bytes) {
     if (size_ + bytes > limit_bytes_) return empty();
@@ -423,6 +443,20 @@ Result<Measurement> measure(const std::string& directory, std::uint64_t block_by
   const auto within = [&](double part_s) { return std::max(0.0, (part_s - first.mean / parts) / (1 - 1.0 / parts)); };
   result.buffered_small_write_latency_s = {within(part.mean), within(part.low), within(part.high), part.passes,
                                            part.settled && first.settled};
+  if (done = scratch.empty(); !done) return pass_on(done.error());
+  pause();
+
+  progress("cached data");
+  constexpr std::uint64_t cached_bytes = 128 * MiB;  // more than a processor's caches hold
+  while (scratch.size() + many_blocks <= std::min(*usable, cached_bytes))
+    if (const auto took = append_to_cache(many_blocks); !took) return pass_on(took.error());
+  std::vector<Series> again{{block, {}}, {many_blocks, {}}}, back = again;
+  done = run_passes(again, effort(0.04), [&](std::uint64_t bytes) { return scratch.overwrite_on(bytes); });
+  if (!done) return pass_on(done.error());
+  fit(again, result.cached_write_latency_s, result.cached_write_bytes_per_s);
+  done = run_passes(back, effort(0.04), [&](std::uint64_t bytes) { return scratch.reread_on(bytes); });
+  if (!done) return pass_on(done.error());
+  fit(back, result.cached_read_latency_s, result.cached_read_bytes_per_s);
   if (done = scratch.empty(); !done) return pass_on(done.error());
   pause();
 

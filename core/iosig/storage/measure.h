@@ -32,6 +32,8 @@ struct Measurement {
   Estimate buffered_write_bytes_per_s, buffered_write_latency_s;  ///< appending without waiting, means
   Estimate buffered_small_write_latency_s;                        ///< the same for bytes within an existing block
   Estimate buffered_read_bytes_per_s, buffered_read_latency_s;    ///< sequential, uncached, with read-ahead: means
+  Estimate cached_write_bytes_per_s, cached_write_latency_s;      ///< overwriting in order what the cache holds: means
+  Estimate cached_read_bytes_per_s, cached_read_latency_s;        ///< reading it in order
   double seek_s = 0;    ///< median random read of a block less the median sequential one: robust on a busy machine
   double max_iops = 0;  ///< the best of blocks by several threads and of one thread's latency
   bool direct_reads = false;  ///< by O_DIRECT; false: the kernel was asked to drop the file from its cache

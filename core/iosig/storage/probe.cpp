@@ -75,6 +75,10 @@ void apply(const Measurement& measured, std::uint64_t block_bytes, Found& found)
               measured.buffered_small_write_latency_s);
   set_rate(device, &Device::buffered_read_bytes_per_s, "buffered_read_bandwidth", measured.buffered_read_bytes_per_s);
   set_seconds(device, &Device::buffered_read_latency_s, "buffered_read_latency", measured.buffered_read_latency_s);
+  set_rate(device, &Device::cached_write_bytes_per_s, "cached_write_bandwidth", measured.cached_write_bytes_per_s);
+  set_seconds(device, &Device::cached_write_latency_s, "cached_write_latency", measured.cached_write_latency_s);
+  set_rate(device, &Device::cached_read_bytes_per_s, "cached_read_bandwidth", measured.cached_read_bytes_per_s);
+  set_seconds(device, &Device::cached_read_latency_s, "cached_read_latency", measured.cached_read_latency_s);
   const bool has_disks = device.kind == DeviceKind::composite && measured.seek_s > shortest_seek_s;
   if (device.kind == DeviceKind::hdd || device.kind == DeviceKind::network || has_disks) {
     set_seconds(device, &Device::seek_latency_s, "seek_latency", seek);
@@ -272,7 +276,9 @@ void pool_copies(std::vector<Measured>& measured, bool capped) {
   for (auto& [filesystem, alike] : copies) {
     for (const auto member :
          {&Measurement::buffered_write_bytes_per_s, &Measurement::buffered_write_latency_s,
-          &Measurement::buffered_small_write_latency_s, &Measurement::buffered_random_write_latency_s})
+          &Measurement::buffered_small_write_latency_s, &Measurement::buffered_random_write_latency_s,
+          &Measurement::cached_write_bytes_per_s, &Measurement::cached_write_latency_s,
+          &Measurement::cached_read_bytes_per_s, &Measurement::cached_read_latency_s})
       pool(alike, member);
     if (!capped || memory_bytes_per_s == 0) continue;
     for (Measurement* measurement : alike) {
