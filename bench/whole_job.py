@@ -97,7 +97,9 @@ class Bench:
         """The choice, and the seconds predicted on each mount point where the stream may be."""
         choice: Any = json.loads(self.iosig("choose", signature, "--home", self.home, "--json"))
         self.home_mount = next(c["mount_point"] for c in choice["candidates"] if c["is_home"])
-        return choice["chosen"], {c["mount_point"]: c["job"]["total_s"] for c in choice["candidates"] if c["admissible"]}
+        return choice["chosen"], {
+            c["mount_point"]: c["job"]["total_s"] for c in choice["candidates"] if c["admissible"]
+        }
 
     def forced(self, mount: str) -> Path:
         """A description by which `mount` wins whatever the stream."""
@@ -321,7 +323,10 @@ def decide_again(bench: Bench, results: Results) -> None:
     for signature, places in results.items():
         chosen, predicted = bench.choose(signature)
         for each in places:
-            each.predicted_s, each.is_chosen = predicted.get(each.mount_point, each.predicted_s), each.mount_point == chosen
+            each.predicted_s, each.is_chosen = (
+                predicted.get(each.mount_point, each.predicted_s),
+                each.mount_point == chosen,
+            )
 
 
 def run(given: argparse.Namespace, results: Results) -> None:

@@ -3,14 +3,14 @@
 namespace iosig::cli {
 namespace {
 
-struct Row {
+struct VerbRow {
   std::string_view name;
   void (*add)(Verb app, Action& action);
   bool describes_others = false;  ///< it needs all verbs
 };
 
 /// In the order of the help, that of the pipeline.
-constexpr Row rows[] = {
+constexpr VerbRow verb_rows[] = {
     {"storage", add_storage},
     {"cc", add_cc},
     {"check", add_check},
@@ -48,9 +48,9 @@ constexpr Row rows[] = {
 }  // namespace
 
 void add_verbs(Verb app, Action& action, std::string_view first) {
-  for (const Row& row : rows)
+  for (const VerbRow& row : verb_rows)
     if (row.name == first && !row.describes_others) return row.add(app, action);
-  for (const Row& row : rows) row.add(app, action);
+  for (const VerbRow& row : verb_rows) row.add(app, action);
 }
 
 /// Adds the verb to the list of verbs only: main() treats `iosig help VERB` as `iosig VERB --help`.

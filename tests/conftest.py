@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import signal
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -31,7 +31,7 @@ os.environ.setdefault("OMPI_MCA_pml", "ob1")
 # then fails in jobs that other workers have just started. Any user may have jobs in it.
 OPEN_MPI_JOBS = Path(tempfile.mkdtemp(prefix="iosig-ompi-"))
 OPEN_MPI_JOBS.chmod(0o1777)
-os.environ["OMPI_MCA_orte_tmpdir_base"] = str(OPEN_MPI_JOBS)
+os.environ |= {"OMPI_MCA_orte_tmpdir_base": str(OPEN_MPI_JOBS)}
 
 pytest_plugins = [
     "redirecting",

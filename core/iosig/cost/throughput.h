@@ -52,9 +52,9 @@ inline constexpr std::uint64_t page_bytes = 4096;
 ///   random_write_latency, since the file system also allocates a block and stores that; they read nothing.
 /// - buffered_write_bandwidth, if not `sync`: a write is a copy, l + ds / buffered_write_bandwidth. For an overwrite, l
 ///   is buffered_random_write_latency (copy-on-write file systems reserve space for it); the share new_share costs at
-///   least buffered_write_latency; for an append, l is w buffered_write_latency + (1 - w) buffered_small_write_latency, where the share w = ds/cs, at most 1, takes a new
-///   block. This holds however far the device lags behind (up to vm.dirty_ratio of memory; beyond, use sync). Reads as
-///   above.
+///   least buffered_write_latency. For an append, l is w buffered_write_latency + (1 - w) buffered_small_write_latency,
+///   where the share w = ds/cs, at most 1, takes a new block. This holds however far the device lags behind (up to
+///   vm.dirty_ratio of memory; beyond, use sync). Reads as above.
 /// - buffered_read_bandwidth, if not `sync`: the kernel reads ahead, so a sequential read costs buffered_read_latency +
 ///   ds / buffered_read_bandwidth, and a random one l + ceil(ds/cs) cs / buffered_read_bandwidth.
 [[nodiscard]] Prediction predict(const Workload& workload, const Device& device, std::uint64_t block_bytes,
