@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,10 +87,24 @@ def test_values_by_hand_survive_a_second_probe_and_win(iosig: Any, scratch: Path
     assert Path(f"{file}~").read_text() == edited  # the former file is kept
 
 
+def amount(text: str) -> float:
+    """Seconds, or bytes per second."""
+    units = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "B/s": 1, "KB/s": 2**10, "MB/s": 2**20, "GB/s": 2**30}
+    number, unit = re.fullmatch(r"([\d.]+)(\D+)", text).groups()  # type: ignore[union-attr]
+    return float(number) * units[unit]
+
+
 def test_a_directory_that_was_chosen_stays_the_mount_point_in_later_probes(iosig: Any, scratch: Path) -> None:
     probe(iosig, scratch)
     document = iosig.json("storage", "probe", "--quick", "--force")
     assert str(scratch) in [m["path"] for m in document["mount_points"]]
+    # Values that depend on memory alone are pooled, and limited where pages return to a hypervisor.
+    devices = tomllib.loads(user_file(iosig).read_text())["device"]
+    records = [(key, record) for each in devices for key, record in each.get("probed", {}).items() if "low" in record]
+    assert {"buffered_write_bandwidth", "cached_write_bandwidth", "cached_read_latency"} <= {key for key, _ in records}
+    for key, record in records:
+        low, value, high = (amount(record[name]) for name in ("low", "value", "high"))
+        assert low <= 1.01 * value and value <= 1.01 * high, (key, record)
 
 
 def test_a_dry_run_writes_nothing(iosig: Any, scratch: Path) -> None:

@@ -265,11 +265,12 @@ void pool(const std::vector<Measurement*>& alike, Estimate Measurement::*member)
 /// `capped`, none is faster than a copy into a tmpfs, which takes single pages: large pages are those that the host has
 /// taken back, and the few that a probe fills do not show that.
 void pool_copies(std::vector<Measured>& measured, bool capped) {
+  const auto by_mean = [](const Estimate& a, const Estimate& b) { return a.mean < b.mean; };
   std::map<std::string, std::vector<Measurement*>> copies;
-  double memory_bytes_per_s = 0;
+  Estimate memory_bytes_per_s;
   for (auto& [found, measurement, activity] : measured) {
     if (found.device.kind == DeviceKind::ram)
-      memory_bytes_per_s = std::max(memory_bytes_per_s, measurement.buffered_write_bytes_per_s.mean);
+      memory_bytes_per_s = std::max(memory_bytes_per_s, measurement.buffered_write_bytes_per_s, by_mean);
     else if (found.device.kind != DeviceKind::network && !found.mount.filesystem.starts_with("fuse"))
       copies[found.mount.filesystem].push_back(&measurement);
   }
@@ -280,10 +281,10 @@ void pool_copies(std::vector<Measured>& measured, bool capped) {
           &Measurement::cached_write_bytes_per_s, &Measurement::cached_write_latency_s,
           &Measurement::cached_read_bytes_per_s, &Measurement::cached_read_latency_s})
       pool(alike, member);
-    if (!capped || memory_bytes_per_s == 0) continue;
+    if (!capped || memory_bytes_per_s.mean == 0) continue;
     for (Measurement* measurement : alike) {
-      double& mean = measurement->buffered_write_bytes_per_s.mean;
-      mean = std::min(mean, memory_bytes_per_s);
+      Estimate& copied = measurement->buffered_write_bytes_per_s;
+      copied = std::min(copied, memory_bytes_per_s, by_mean);
     }
   }
 }
