@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
   for (int n = 0; n < files; ++n) fds[n] = open(names[n], O_RDWR | O_CREAT, 0666);
   if (io_uring_register_files(&ring, fds, files) != 0) return 77;
   int waiting = 0;
-  for (int left = atoi(argv[2]); left > 0 || in_flight > 0;) {
+  for (int left = atoi(argv[2]); left > 0 || waiting > 0 || in_flight > 0;) {
     int at = 0;
     while (at < depth && is_busy[at]) ++at;
     if (left > 0 && at < depth && rand() % 4 != 0) {
