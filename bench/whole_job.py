@@ -77,7 +77,6 @@ def shapes() -> Iterator[Shape]:
 class Bench:
     def __init__(self, storage: Path, home: Path, scratch: Path) -> None:
         self.storage, self.home, self.scratch = storage, home, scratch
-        self.home_mount = ""  # that of the home; choose() finds it
         self.job = scratch / "job"
         left = home / "whole-job.out"  # of a run that was killed
         if left.is_symlink():
@@ -93,13 +92,13 @@ class Bench:
             sys.exit(f"{' '.join(command)}: {done.stderr}")
         return done.stdout
 
-    def choose(self, signature: str) -> tuple[str | None, dict[str, float]]:
-        """The choice, and the seconds predicted on each mount point where the stream may be."""
+    def choose(self, signature: str) -> tuple[str | None, str, dict[str, float]]:
+        """The chosen mount point, that of the home, and the seconds predicted on each where the stream may be."""
         choice: Any = json.loads(self.iosig("choose", signature, "--home", self.home, "--json"))
-        self.home_mount = next(c["mount_point"] for c in choice["candidates"] if c["is_home"])
-        return choice["chosen"], {
-            c["mount_point"]: c["job"]["total_s"] for c in choice["candidates"] if c["admissible"]
-        }
+        candidates = choice["candidates"]
+        home = next(each["mount_point"] for each in candidates if each["is_home"])
+        predicted = {each["mount_point"]: each["job"]["total_s"] for each in candidates if each["admissible"]}
+        return choice["chosen"], home, predicted
 
     def forced(self, mount: str) -> Path:
         """A description by which `mount` wins whatever the stream."""
@@ -269,8 +268,7 @@ def report(results: Results) -> None:
 
 def measure(bench: Bench, shape: Shape, persistent: dict[str, bool], given: argparse.Namespace) -> list[Place]:
     """Empty: the shape would take too long."""
-    chosen, predicted = bench.choose(shape.signature)
-    home = bench.home_mount
+    chosen, home, predicted = bench.choose(shape.signature)
     if chosen is None or max(predicted[home], predicted[chosen]) > 3 * given.limit:
         return []
     places = [
@@ -321,12 +319,10 @@ def main() -> None:
 def decide_again(bench: Bench, results: Results) -> None:
     """Replaces what was predicted and chosen."""
     for signature, places in results.items():
-        chosen, predicted = bench.choose(signature)
+        chosen, _, predicted = bench.choose(signature)
         for each in places:
-            each.predicted_s, each.is_chosen = (
-                predicted.get(each.mount_point, each.predicted_s),
-                each.mount_point == chosen,
-            )
+            each.predicted_s = predicted.get(each.mount_point, each.predicted_s)
+            each.is_chosen = each.mount_point == chosen
 
 
 def run(given: argparse.Namespace, results: Results) -> None:

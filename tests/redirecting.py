@@ -131,7 +131,7 @@ def remove_tree(path: Path) -> None:
     """Removes a directory with files that iosig has sealed (immutable) as well."""
     try:
         shutil.rmtree(path)
-    except PermissionError:
+    except OSError:  # immutable, or a program that the test has left is at work there
         subprocess.run(["chattr", "-R", "-f", "-i", "-a", path], capture_output=True)
         shutil.rmtree(path, ignore_errors=True)
 

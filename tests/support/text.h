@@ -1,4 +1,4 @@
-// What tests look for in messages.
+// Looks for a part of a message.
 #pragma once
 
 #include <string_view>

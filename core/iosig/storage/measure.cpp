@@ -161,10 +161,13 @@ class Scratch {
 
   /// Grows the file for reading, up to its limit or for about `limit_s`.
   Result<void> fill(double limit_s) {
-    const Clock::time_point start = Clock::now();
-    while (size_ + buffer_.size() <= limit_bytes_ && (seconds_since(start) < limit_s || size_ < 2 * buffer_.size()))
-      if (const auto took = append(buffer_.size()); !took) return pass_on(took.error());
-    return {};
+    return grow(limit_bytes_, buffer_.size(), limit_s, [&](std::uint64_t bytes) { return append(bytes); });
+  }
+
+  /// The same without waiting, by `chunk` bytes at a time, up to `bytes`.
+  Result<void> fill_cache(std::uint64_t bytes, std::uint64_t chunk, double limit_s) {
+    return grow(std::min(bytes, limit_bytes_), chunk, limit_s,
+                [&](std::uint64_t each) { return append_to_cache(each); });
   }
 
   /// Returns whether a file that grows by truncation has no blocks yet. FAT and its kin store zeros instead.
@@ -231,8 +234,6 @@ class Scratch {
 
   /// Reads on likewise; what the page cache holds stays there.
   Result<double> reread_on(std::uint64_t bytes) { return get(bytes, next(bytes)); }
-
-  [[nodiscard]] std::uint64_t size() const { return size_; }
 
   /// Overwrites bytes in the middle of one random block, without waiting. The kernel may have to read the block first.
   Result<double> rewrite_anywhere(std::uint64_t bytes) {
@@ -304,6 +305,15 @@ class Scratch {
   }
 
  private:
+  /// Appends chunks until the file has `bytes`, or for about `limit_s`; two at least, however slow the device is.
+  template <class Append>
+  Result<void> grow(std::uint64_t bytes, std::uint64_t chunk, double limit_s, const Append& append_chunk) {
+    const Clock::time_point start = Clock::now();
+    while (size_ + chunk <= bytes && (seconds_since(start) < limit_s || size_ < 2 * chunk))
+      if (const auto took = append_chunk(chunk); !took) return pass_on(took.error());
+    return {};
+  }
+
   /// Returns where the next transfer of `bytes` begins, and moves on.
   std::uint64_t next(std::uint64_t bytes) {
     if (cursor_ + bytes > size_) cursor_ = 0;
@@ -447,9 +457,8 @@ Result<Measurement> measure(const std::string& directory, std::uint64_t block_by
   pause();
 
   progress("cached data");
-  constexpr std::uint64_t cached_bytes = 128 * MiB;  // more than a processor's caches hold
-  while (scratch.size() + many_blocks <= std::min(*usable, cached_bytes))
-    if (const auto took = append_to_cache(many_blocks); !took) return pass_on(took.error());
+  constexpr std::uint64_t cached_bytes = 128 * MiB;  // more than the caches of most processors hold
+  if (done = scratch.fill_cache(cached_bytes, many_blocks, 0.04 * limits.seconds); !done) return pass_on(done.error());
   std::vector<Series> again{{block, {}}, {many_blocks, {}}}, back = again;
   done = run_passes(again, effort(0.04), [&](std::uint64_t bytes) { return scratch.overwrite_on(bytes); });
   if (!done) return pass_on(done.error());
