@@ -43,6 +43,11 @@ std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
   return " " + (choices == std::string::npos ? type : type.substr(choices)) + initial;
 }
 
+std::string HelpFormatter::make_option_usage(const CLI::Option* option) const {
+  const std::string name = make_option_name(option, true) + (option->get_expected_max() > 1 ? "..." : "");
+  return option->get_required() ? name : fmt::format("[{}]", name);
+}
+
 std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
   return wrapped(option->get_description(), columns() - get_column_width());
 }

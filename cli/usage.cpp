@@ -9,7 +9,8 @@
 namespace iosig::cli {
 namespace {
 
-/// The verb on the command line, or its parent if that has an unknown option; and its full name: "iosig container ls".
+/// The verb on the command line, or its parent if that has a word that it does not know; and its full name: "iosig
+/// container ls".
 struct Call {
   const CLI::App* verb;
   std::string command;
@@ -24,11 +25,7 @@ std::vector<std::string> left_over(const CLI::App& app, bool of_verbs_too = fals
 
 Call call_of(const CLI::App& root) {
   Call call{&root, root.get_name()};
-  const auto has_unknown_option = [&] {
-    const std::vector<std::string> words = left_over(*call.verb);
-    return !words.empty() && words.front().starts_with('-');
-  };
-  while (!call.verb->get_subcommands().empty() && !has_unknown_option()) {
+  while (!call.verb->get_subcommands().empty() && left_over(*call.verb).empty()) {
     call.verb = call.verb->get_subcommands().front();
     call.command += " " + call.verb->get_name();
   }

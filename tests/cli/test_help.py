@@ -57,7 +57,7 @@ def test_every_page_has_one_style(iosig: Iosig) -> None:
         lines = page.splitlines()
         assert max(map(len, lines)) <= 100, place
         assert re.fullmatch(r"[A-Z].*[^.]", lines[0]), f"{place}: {lines[0]}"
-        assert lines[1].startswith(f"Usage: {place}"), place
+        assert lines[1].startswith(f"Usage: {place}") and "(" not in lines[1], f"{place}: {lines[1]}"
         for heading in ("Positionals", "Options"):
             for name, words in entries(sections(page).get(heading, [])):
                 assert re.fullmatch(r"(?![A-Z][a-z ]).*[^.]|.*\.\.\.", words), f"{place} {name}: {words}"
@@ -71,6 +71,7 @@ def test_help_shows_the_page_of_a_command(iosig: Iosig) -> None:
     for verbs, page in commands(iosig):
         assert iosig("help", *verbs).stdout == page
     assert "unknown command 'chose'. Did you mean 'choose'?" in iosig("help", "chose", check=2).stderr
+    assert "unknown command 'chose'. Did you mean 'choose'?" in iosig("chose", "check", check=2).stderr
     assert "unknown command 'lss'. Did you mean 'ls'?" in iosig("help", "container", "lss", check=2).stderr
 
 

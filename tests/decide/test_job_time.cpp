@@ -127,6 +127,25 @@ TEST_CASE("whole job: more passes, or data that need not be kept, pay for leavin
   CHECK(choice.break_even.back().as_temp);
 }
 
+TEST_CASE(
+    "whole job: passes over cached data decide, and the choice says so, since the throughput is that of the first") {
+  Storage storage = machine();
+  Device& disk = storage.devices.front();
+  disk.buffered_write_bytes_per_s = 4e9;
+  disk.cached_write_bytes_per_s = 2e10;
+  const std::string says = "later passes find their data in memory";
+  const auto reasons = [&](const std::string& signature) {
+    const auto found = candidate(choose(signature, may_rest, storage), "/home").reasons;
+    return std::ranges::find(found, says) != found.end();
+  };
+  const std::string stream = "nosync size-per-IO(1MB) totalsize(1GB) temp";
+  CHECK(reasons(stream + " passes(4)"));
+  CHECK_FALSE(reasons(stream));
+  disk.cached_write_bytes_per_s.reset();
+  CHECK_FALSE(reasons(stream + " passes(4)"));
+  CHECK_FALSE(reasons("sync size-per-IO(1MB) totalsize(1GB) passes(4)"));
+}
+
 TEST_CASE("whole job: reading needs a copy at the other place first, and leaves the data at home") {
   const Choice choice = choose("read-share(1) size-per-IO(1GB) totalsize(1GB) temp");
   CHECK(choice.chosen == "/home");

@@ -219,6 +219,15 @@ std::string job_reason(const JobTime& job) {
   return has_more ? text : "";
 }
 
+/// Returns whether later passes of the stream are so much faster than the first that the candidate's throughput, which
+/// is the first one's, does not explain its time.
+bool later_passes_are_faster(const Signature& wanted, const Candidate& candidate) {
+  constexpr double least_share = 0.9;
+  const auto passes = static_cast<double>(wanted.passes.value_or(1));
+  const auto bytes = passes * static_cast<double>(wanted.total_bytes.value_or(assumed_total_bytes));
+  return passes > 1 && candidate.job.transfer_s < least_share * bytes / candidate.throughput_bytes_per_s;
+}
+
 Candidate assess(const Signature& wanted, const Storage& storage, const MountPoint& mount, const Circumstances& given,
                  CostModel model) {
   Candidate candidate;
@@ -249,6 +258,8 @@ Candidate assess(const Signature& wanted, const Storage& storage, const MountPoi
   if (!candidate.admissible) return candidate;
   if (given.policy == Policy::job)
     if (std::string parts = job_reason(candidate.job); !parts.empty()) candidate.reasons.push_back(std::move(parts));
+  if (given.policy == Policy::job && later_passes_are_faster(wanted, candidate))
+    candidate.reasons.emplace_back("later passes find their data in memory");
   candidate.reasons.push_back(limit_reason(prediction, *device));
   if (wanted.synchrony == Synchrony::nosync && overfills_cache(wanted, mount))
     candidate.reasons.emplace_back("counted as sync: ext4 leaves at most half of what is free to the page cache");
