@@ -1,5 +1,5 @@
 // The job of bench/whole_job.py: passes over a file, of which every second one reads; a random pass visits each block
-// once. After each pass it thinks, so that it does for THINK_SECONDS in all.
+// once. After each pass it thinks, so that it does for THINK_SECONDS in all. It prints the seconds that this took.
 // whole_job PATH TOTAL_BYTES BYTES_PER_IO sequential|random sync|nosync PASSES THINK_SECONDS
 #define _GNU_SOURCE
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static uint64_t next_random(uint64_t* state) {  // xorshift64*: Vigna, ACM TOMS 42 (2016), 30
@@ -22,8 +23,15 @@ static void stop(const char* what) {
   exit(1);
 }
 
+static double now_s(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 int main(int count, char** words) {
   if (count != 8) return 2;
+  const double begin_s = now_s();
   const uint64_t total = strtoull(words[2], NULL, 10), size = strtoull(words[3], NULL, 10), blocks = total / size;
   const int random = strcmp(words[4], "random") == 0, sync = strcmp(words[5], "sync") == 0, passes = atoi(words[6]);
   const useconds_t think_us = (useconds_t)(1e6 * atof(words[7]) / passes);
@@ -50,5 +58,7 @@ int main(int count, char** words) {
     }
     usleep(think_us);
   }
-  return close(fd) == 0 ? 0 : (stop("close"), 1);
+  if (close(fd) != 0) stop("close");
+  printf("%.9f\n", now_s() - begin_s);
+  return 0;
 }

@@ -6,7 +6,7 @@ Each shape is one stream: size, size per operation, order, whether operations wa
 after each pass, and what becomes of the data (home, rest or temp). It runs with its file in DIRECTORY, and behind a
 link to each other mount point of the description on which the data may be: `iosig prepare`, the job, `iosig finalize`,
 `sync` of the file, in turns within each round. The job is whole_job.c, compiled at the start: pwrite, pread and
-fdatasync; it shares no code with the probe. Time to think is not counted.
+fdatasync; it shares no code with the probe. Time to think is not counted, nor the start of the job's program.
 
 `iosig choose` decides once for each shape, by the description alone. Regret: time at the chosen place / time at the
 best - 1, by medians. The noise floor is the regret of the best place of the first round, judged by the others. A shape
@@ -113,12 +113,15 @@ class Bench:
         """Seconds from before prepare until the data are where they must be."""
         path = self.home / "whole-job.out"
         os.sync()
+        time.sleep(0.1)  # the file system tells the device which blocks of the last run are free
         begin_s = time.perf_counter()
         if not is_home:
             # The word volatile and temp are the fate's; residence: finalize is told below.
             self.iosig("prepare", path, f"rest totalsize({shape.total_bytes})", IOSIG_STORAGE=str(self.forced(mount)))
         amounts = shape.total_bytes, shape.bytes_per_io, shape.order, shape.sync, shape.passes, shape.think_s
-        subprocess.run([str(self.job), str(path), *map(str, amounts)], check=True)
+        started_s = time.perf_counter()
+        job = subprocess.run([str(self.job), str(path), *map(str, amounts)], check=True, stdout=subprocess.PIPE)
+        program_s = time.perf_counter() - started_s - float(job.stdout)
         lies_there = path.is_symlink()
         assert lies_there != is_home, f"{path} is not on {mount}"
         if shape.fate == "home" and lies_there:
@@ -127,7 +130,7 @@ class Bench:
             fd = os.open(path, os.O_RDONLY)
             os.fsync(fd)
             os.close(fd)
-        took_s = time.perf_counter() - begin_s - shape.think_s
+        took_s = time.perf_counter() - begin_s - program_s - shape.think_s
         if lies_there and path.is_symlink():
             path.resolve().unlink()
             self.iosig("finalize", path)
@@ -153,6 +156,10 @@ class Place:
     @property
     def median_s(self) -> float:
         return statistics.median(self.times_s)
+
+    @property
+    def first_round_error(self) -> float:
+        return abs(self.times_s[0] / statistics.median(self.times_s[1:]) - 1)
 
 
 Results = dict[str, list[Place]]  # by signature
@@ -256,8 +263,13 @@ def report(results: Results) -> None:
     regrets(lambda each: True)
     print("persistent mount points:")
     regrets(lambda each: each.is_persistent)
-    errors = sorted(abs(each.predicted_s / each.median_s - 1) for places in results.values() for each in places)
-    print(f"error of the prediction: median {statistics.median(errors):.0%}, p90 {errors[int(0.9 * len(errors))]:.0%}")
+    everywhere = [each for places in results.values() for each in places]
+    for name, errors in (
+        ("of the prediction", [abs(each.predicted_s / each.median_s - 1) for each in everywhere]),
+        ("of the first round as a prediction of the others", [each.first_round_error for each in everywhere]),
+    ):
+        p90 = sorted(errors)[int(0.9 * len(errors))]
+        print(f"error {name}: median {statistics.median(errors):.0%}, p90 {p90:.0%}")
     slower = {signature: slowdown(places) for signature, places in results.items()}
     slower = {signature: ratio for signature, ratio in slower.items() if ratio > SLOWER}
     print(f"slower than home by more than 10 %: {len(slower)}")

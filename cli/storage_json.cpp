@@ -91,6 +91,8 @@ ordered_json device_json(const Device& device) {
           {"random_write_latency_s", optional_json(device.random_write_latency_s)},
           {"random_new_write_latency_s", optional_json(device.random_new_write_latency_s)},
           {"random_read_latency_s", optional_json(device.random_read_latency_s)},
+          {"drain_latency_s", optional_json(device.drain_latency_s)},
+          {"drain_bytes_per_s", optional_json(device.drain_bytes_per_s)},
           {"random_drain_bytes_per_s", optional_json(device.random_drain_bytes_per_s)},
           {"rewrite_latency_s", optional_json(device.rewrite_latency_s)},
           {"buffered_write_latency_s", optional_json(device.buffered_write_latency_s)},

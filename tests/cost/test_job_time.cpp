@@ -101,6 +101,32 @@ TEST_CASE("job time: operations that wait take their throughput, however large t
   CHECK(predict_transfers(in_memory, disk(), 4096, cache).flush_s == 0);
 }
 
+TEST_CASE("job time: a stream that waits for its writes reads them back from the page cache, as far as memory holds it") {
+  Device device = disk();
+  device.cached_read_bytes_per_s = 1e10;
+  const auto transfer_s = [&](double bytes, double read_share) {
+    const Workload workload{.bytes_per_io = MiB, .read_share = read_share, .sync = true};
+    return predict_transfers({.workload = workload, .data_bytes = bytes, .passes = 2}, device, 4096, cache).transfer_s;
+  };
+  CHECK(transfer_s(1e9, 0.5) == doctest::Approx(10 + 0.1));  // written at 1e8 B/s
+  CHECK(transfer_s(1e9, 1) == doctest::Approx(10));          // never written: from the disk, at 2e8 B/s
+  CHECK(transfer_s(8e9, 0.5) == doctest::Approx(80 + 40));   // memory holds 4e9 B
+  device.cached_read_bytes_per_s.reset();
+  CHECK(transfer_s(1e9, 0.5) == doctest::Approx(10 + 5));
+}
+
+TEST_CASE("job time: a flush takes the latency and the bandwidth of the drain, if the device has them") {
+  Device device = disk();
+  device.drain_latency_s = 0.03;
+  device.drain_bytes_per_s = 2e8;
+  const Transfers written{.workload = {.bytes_per_io = MiB, .sync = false}, .data_bytes = 4e8};
+  CHECK(predict_transfers(written, device, 4096, cache).flush_s == doctest::Approx(0.03 + 2));
+  // A copy is stored likewise, and waits for directories.
+  const Device source{.name = "memory", .read_bytes_per_s = 1e9, .operation_latency_s = 0};
+  device.operation_latency_s = 0.001;
+  CHECK(predict_copy_s(4e8, {source, true}, {device}) == doctest::Approx(2 + 0.03 + 0.001));
+}
+
 TEST_CASE("job time: random writes drain at the measured rate; large ones pay its latency less often") {
   Device device = disk();
   device.random_drain_bytes_per_s = 1e6;  // a block of 4096 B: 4.096 ms, of which 41 us are the transfer
@@ -125,5 +151,5 @@ TEST_CASE("job time: a copy is as slow as the slower of reading and storing, or 
   CHECK(predict_copy_s(1e9, {slow}, {slow}) == doctest::Approx(16));
   CHECK(predict_copy_s(1e9, {slow, false, true}, {slow}) == doctest::Approx(10));  // memory has the data
   slow.operation_latency_s = 0.1;
-  CHECK(predict_copy_s(1, {fast, true}, {slow}) == doctest::Approx(0.6));
+  CHECK(predict_copy_s(1, {fast, true}, {slow}) == doctest::Approx(0.2));
 }

@@ -195,3 +195,15 @@ TEST_CASE("whole job: a job that is shorter than a redirect stays at home") {
   CHECK(chosen("size-per-IO(4KB) totalsize(16KB)", given) == "/nvme");
   CHECK(candidate(choose("size-per-IO(4KB)", given), "/home").job.redirect_s == 0);
 }
+
+TEST_CASE("whole job: bringing the data home costs a command, leaving them where they are does not") {
+  Circumstances given = may_rest;
+  given.redirect_s = 0.01;
+  given.settle_s = 0.02;
+  const auto redirect_s = [&](std::string_view residence) {
+    return candidate(choose(std::string(residence) + " totalsize(1GB)", given), "/nvme").job.redirect_s;
+  };
+  CHECK(redirect_s("rest") == doctest::Approx(0.01));
+  CHECK(redirect_s("temp") == doctest::Approx(0.01));
+  CHECK(redirect_s("home") == doctest::Approx(0.03));
+}

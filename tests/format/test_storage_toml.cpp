@@ -75,7 +75,8 @@ TEST_CASE("storage.toml: limits are read and written back, and a share is above 
 
 TEST_CASE("storage.toml: the values of a page cache are read, written back, and absent where nobody gave them") {
   const std::string given =
-      "random_write_latency = \"8ms\"\nrandom_read_latency = \"7ms\"\nrewrite_latency = \"6ms\"\n"
+      "random_write_latency = \"8ms\"\nrandom_read_latency = \"7ms\"\n"
+      "drain_latency = \"2ms\"\ndrain_bandwidth = \"3GB/s\"\nrewrite_latency = \"6ms\"\n"
       "buffered_write_latency = \"1us\"\n"
       "buffered_write_bandwidth = \"2GB/s\"\nbuffered_random_write_latency = \"2us\"\n"
       "buffered_small_write_latency = \"700ns\"\nbuffered_read_latency = \"500ns\"\nbuffered_read_bandwidth = "
@@ -86,6 +87,8 @@ TEST_CASE("storage.toml: the values of a page cache are read, written back, and 
   const Device& read = storage.devices.front();
   CHECK(read.random_write_latency_s == doctest::Approx(8e-3));
   CHECK(read.random_read_latency_s == doctest::Approx(7e-3));
+  CHECK(read.drain_latency_s == doctest::Approx(2e-3));
+  CHECK(read.drain_bytes_per_s == 3.0 * GiB);
   CHECK(read.rewrite_latency_s == doctest::Approx(6e-3));
   CHECK(read.buffered_write_latency_s == doctest::Approx(1e-6));
   CHECK(read.buffered_write_bytes_per_s == 2.0 * GiB);

@@ -30,21 +30,22 @@ struct TransferTime {
 ///   memory    up to `cache.unthrottled_bytes` are dirty: a write is a copy
 ///   drain     beyond it, the program is as slow as the storage. Other transfers and think time hide as much of it as
 ///             the storage can take meanwhile
-///   flush     what is dirty in the end, and the latency of one operation that waits. The kernel stores nothing before
+///   flush     what is dirty in the end, and the latency of a flush. The kernel stores nothing before
 ///             `cache.background_bytes` are dirty or data are `dirty_expires_s` old
 ///
 /// Reads that do not wait are served by the page cache if `cache.cached_bytes` hold the data and the stream has written
 /// or read them before, and what it writes once more is overwritten there: both at the device's cached_... rates, or as
-/// new data are written if it has none. In memory likewise. A device without buffered_write_bandwidth is predicted as
+/// new data are written if it has none. In memory likewise. A stream whose writes wait reads them back from the page
+/// cache, too, if the device has a cached_read_bandwidth. A device without buffered_write_bandwidth is predicted as
 /// if every operation waited.
 [[nodiscard]] TransferTime predict_transfers(const Transfers& transfers, const Device& device,
                                              std::uint64_t block_bytes, const PageCache& cache,
                                              CostModel model = CostModel::mixed);
 
 /// Predicts at which rate the storage takes writes of this workload from the page cache, in bytes per second.
-/// Sequential data: write_bandwidth, since the kernel stores neighbouring pages together. Random data:
-/// random_drain_bandwidth for operations of one block; larger ones save the latency that it implies. Without that key:
-/// each operation costs what max_iops or random_write_latency say.
+/// Sequential data: drain_bandwidth, without that key write_bandwidth, since the kernel stores neighbouring pages
+/// together. Random data: random_drain_bandwidth for operations of one block; larger ones save the latency that it
+/// implies. Without that key: each operation costs what max_iops or random_write_latency say.
 [[nodiscard]] double drain_bytes_per_s(const Workload& workload, const Device& device, std::uint64_t block_bytes);
 
 /// One end of a copy. `cached`: the page cache has the data.

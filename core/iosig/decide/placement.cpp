@@ -194,6 +194,7 @@ JobTime job_time(const Signature& wanted, const Storage& storage, const MountPoi
   if (only_reads)  // the data exist at home, and remain there
     job.stage_in_s = predict_copy_s(transfers.data_bytes, {*home_device, is_memory(*home)}, {device, is_memory(mount)});
   if (only_reads || !must_come_home(wanted, mount, given)) return job;
+  job.redirect_s += given.settle_s;
   const bool cached =
       given.page_cache.cached_bytes && transfers.data_bytes <= static_cast<double>(*given.page_cache.cached_bytes);
   if (cached) job.flush_s = 0;  // the data are read from memory and deleted

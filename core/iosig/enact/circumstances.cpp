@@ -30,16 +30,20 @@ Result<Circumstances> circumstances_at(const Place* place, const Signature& want
                                        const Asked& asked, const std::function<PageCache()>& ask) {
   const auto policy = policy_for(asked.policy, wanted, storage);
   if (!policy) return pass_on(policy.error());
-  Circumstances given{
-      .policy = *policy, .residence = asked.residence, .min_gain = asked.min_gain, .redirect_s = asked.redirect_s};
+  Circumstances given{.policy = *policy,
+                      .residence = asked.residence,
+                      .min_gain = asked.min_gain,
+                      .redirect_s = asked.redirect_s,
+                      .settle_s = Asked::settle_by_command_s};
   if (place != nullptr) {
     const MountPoint* home = described_at(*place, storage);
     given.home = Home{home == nullptr ? std::string{} : home->path};
   }
   if (given.policy == Policy::paper) return given;
-  // A stream that waits for the storage and may stay where it is does not meet the page cache.
+  // A stream that only writes, waits for the storage and may stay where it is does not meet the page cache.
   const bool may_come_home = wanted.lifetime != Lifetime::temp && place != nullptr;
-  if (wanted.synchrony == Synchrony::nosync || may_come_home) given.page_cache = ask();
+  const bool reads = wanted.read_share.value_or(0) > 0;
+  if (wanted.synchrony == Synchrony::nosync || may_come_home || reads) given.page_cache = ask();
   return given;
 }
 

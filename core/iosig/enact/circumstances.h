@@ -17,9 +17,9 @@ struct Asked {
   double min_gain = Circumstances::default_min_gain;
   double redirect_s = redirect_by_command_s;
 
-  /// Two commands, of about 5 ms each with an idle processor, and their flushes of the journal. Measured:
+  /// `iosig prepare` and `iosig finalize`, each with its start and the flushes of the journal. Measured:
   /// docs/performance.md.
-  static constexpr double redirect_by_command_s = 0.015;
+  static constexpr double redirect_by_command_s = 0.012, settle_by_command_s = 0.015;
   /// A hint makes the link in the program's own open; the journal is not flushed.
   static constexpr double redirect_by_hint_s = 0.0005;
 };

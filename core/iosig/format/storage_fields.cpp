@@ -141,6 +141,8 @@ const std::vector<Field<Device>>& device_fields() {
       field("random_write_latency", &D::random_write_latency_s, latency, quoted_seconds),
       field("random_new_write_latency", &D::random_new_write_latency_s, latency, quoted_seconds),
       field("random_read_latency", &D::random_read_latency_s, latency, quoted_seconds),
+      field("drain_latency", &D::drain_latency_s, latency, quoted_seconds),
+      field("drain_bandwidth", &D::drain_bytes_per_s, rate_of, quoted_rate),
       field("random_drain_bandwidth", &D::random_drain_bytes_per_s, rate_of, quoted_rate),
       field("rewrite_latency", &D::rewrite_latency_s, latency, quoted_seconds),
       field("buffered_write_latency", &D::buffered_write_latency_s, latency, quoted_seconds),

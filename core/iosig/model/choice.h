@@ -15,7 +15,7 @@ enum class Limit { bandwidth, latency, seek, iops, read_modify_write };
 
 /// The predicted time until the data of a stream are where they must be, by its parts (cost/job_time).
 struct JobTime {
-  double redirect_s = 0;   ///< making the link and settling it; 0 at home
+  double redirect_s = 0;   ///< making the link and, if the data come home, the command for that; 0 at home
   double stage_in_s = 0;   ///< copying what the stream reads to this mount point
   double transfer_s = 0;   ///< the program waits for its operations
   double flush_s = 0;      ///< storing what the page cache still holds when the program ends

@@ -224,6 +224,17 @@ class Scratch {
     return took;
   }
 
+  /// Appends without waiting and returns the time in which the data are then stored.
+  Result<double> flush(std::uint64_t bytes) {
+    if (const auto room = make_room(bytes); !room) return pass_on(room.error());
+    for (std::uint64_t done = 0; done < bytes; done += buffer_.size())
+      if (!put(std::min<std::uint64_t>(bytes - done, buffer_.size()), size_ + done)) return refused("write");
+    size_ += bytes;
+    const Clock::time_point start = Clock::now();
+    if (const auto stored = store(); !stored) return pass_on(stored.error());
+    return seconds_since(start);
+  }
+
   /// Overwrites on from the end of the last transfer, without waiting; from the beginning after the end.
   Result<double> overwrite_on(std::uint64_t bytes) {
     const std::uint64_t at = next(bytes);
@@ -437,6 +448,7 @@ Result<Measurement> measure(const std::string& directory, std::uint64_t block_by
 
   const auto effort = [&](double share) { return Effort{.pass_s = limits.pass_s, .limit_s = share * limits.seconds}; };
   const auto empty = [&] { return scratch.empty(); };
+  constexpr std::uint64_t largest_flush = 64 * MiB;
 
   progress("buffered writes");
   constexpr std::uint64_t parts = 8;  // of a block, for small writes
@@ -476,6 +488,17 @@ Result<Measurement> measure(const std::string& directory, std::uint64_t block_by
   done = run_passes(writes, synced, [&](std::uint64_t bytes) { return scratch.append(bytes); });
   if (!done) return pass_on(done.error());
   fit(writes, result.operation_latency_s, result.write_bytes_per_s);
+  if (done = scratch.empty(); !done) return pass_on(done.error());
+  pause();
+
+  progress("flushes");
+  Effort flushed = effort(0.15);
+  flushed.max_pass_bytes = largest_flush;
+  auto flushes = sizes_between(std::min(largest, MiB), std::min(largest_flush, *usable));
+  done = run_passes(flushes, flushed, [&](std::uint64_t bytes) { return scratch.flush(bytes); });
+  if (!done) return pass_on(done.error());
+  fit(flushes, result.drain_latency_s, result.drain_bytes_per_s);
+  if (done = scratch.empty(); !done) return pass_on(done.error());
   pause();
 
   progress("random writes of new blocks");

@@ -27,6 +27,7 @@ struct Measurement {
   Estimate random_write_latency_s;                      ///< of overwriting one block there, with fdatasync
   Estimate random_new_write_latency_s;                  ///< of writing one block of a sparse file, with fdatasync
   Estimate buffered_random_write_latency_s;             ///< of overwriting one block there, without waiting: means
+  Estimate drain_latency_s, drain_bytes_per_s;          ///< of fdatasync after appending 1 MB and more without waiting
   Estimate random_drain_bytes_per_s;                    ///< of storing many such blocks
   Estimate rewrite_latency_s;  ///< of overwriting part of such a block, uncached, without waiting
   Estimate buffered_write_bytes_per_s, buffered_write_latency_s;  ///< appending without waiting, means

@@ -62,6 +62,10 @@ void apply(const Measurement& measured, std::uint64_t block_bytes, Found& found)
   set_seconds(
       device, &Device::random_new_write_latency_s, "random_new_write_latency",
       less(measured.random_new_write_latency_s, static_cast<double>(block_bytes) / measured.write_bytes_per_s.mean));
+  if (device.kind != DeviceKind::ram) {  // a flush stores nothing there
+    set_seconds(device, &Device::drain_latency_s, "drain_latency", measured.drain_latency_s);
+    set_rate(device, &Device::drain_bytes_per_s, "drain_bandwidth", measured.drain_bytes_per_s);
+  }
   set_rate(device, &Device::random_drain_bytes_per_s, "random_drain_bandwidth", measured.random_drain_bytes_per_s);
   set_seconds(device, &Device::rewrite_latency_s, "rewrite_latency",
               less(measured.rewrite_latency_s, measured.buffered_random_write_latency_s.mean));
