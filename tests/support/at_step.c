@@ -10,9 +10,11 @@
  *   map            the same through a shared mapping of PATH that was read first
  *   append-there   open RESOLVED, which PATH led to at the start, without O_CREAT, append LATE, close
  *   rename-there   write LATE into another file beside RESOLVED and rename it over RESOLVED
+ *   replace        write LATE into another file beside PATH and rename it over PATH
  *   companion      make the file RESOLVED-late with LATE, as programs do that derive names from the path they reach
  *   vanish         remove the file RESOLVED-wal, as programs do whose transaction is over
  *   chmod          set the mode of PATH to 0604
+ *   hold           open PATH to append and RESOLVED to read, keep both open, and append LATE when the command has ended
  *   kill           kill the command
  *
  * An action that blocks (on a lease of the command) goes on beside it. After the action the command is no longer
@@ -47,6 +49,19 @@ static int write_late(const char* path, int flags) {
   return close(fd) == 0 || why != 0 ? why : failed();
 }
 
+/* What the actor of `hold` waits for: the other end is closed when the command has ended. */
+static int command_runs[2] = {-1, -1};
+
+static int hold(const char* path, const char* resolved) {
+  char nothing;
+  int fd = open(path, O_WRONLY | O_APPEND);
+  if (fd < 0) return failed();
+  (void)!open(resolved, O_RDONLY);
+  close(command_runs[1]);
+  if (read(command_runs[0], &nothing, 1) != 0) return failed();
+  return write(fd, LATE, late_bytes) == late_bytes ? 0 : failed();
+}
+
 static int overwrite(const char* path, int mapped) {
   int fd = open(path, O_RDWR | O_CLOEXEC);
   struct stat status;
@@ -73,6 +88,7 @@ static int act(const char* action, const char* path, const char* resolved) {
   if (!strcmp(action, "overwrite")) return overwrite(path, 0);
   if (!strcmp(action, "map")) return overwrite(path, 1);
   if (!strcmp(action, "append-there")) return write_late(resolved, O_WRONLY | O_APPEND);
+  if (!strcmp(action, "hold")) return hold(path, resolved);
   if (!strcmp(action, "chmod")) return chmod(path, 0604) == 0 ? 0 : failed();
   snprintf(other, sizeof other, "%s-late", resolved);
   if (!strcmp(action, "companion")) return write_late(other, O_WRONLY | O_CREAT | O_EXCL);
@@ -83,6 +99,11 @@ static int act(const char* action, const char* path, const char* resolved) {
   if (!strcmp(action, "rename-there")) {
     int why = write_late(other, O_WRONLY | O_CREAT | O_EXCL);
     return why != 0 ? why : rename(other, resolved) == 0 ? 0 : failed();
+  }
+  if (!strcmp(action, "replace")) {
+    snprintf(other, sizeof other, "%s-new", path);
+    int why = write_late(other, O_WRONLY | O_CREAT | O_EXCL);
+    return why != 0 ? why : rename(other, path) == 0 ? 0 : failed();
   }
   fprintf(stderr, "at_step: no action '%s'\n", action);
   exit(2);
@@ -104,6 +125,7 @@ int main(int argc, char** argv) {
   if (argc < 6) return 2;
   const long step = atol(argv[1]);
   const char *action = argv[2], *path = argv[3], *resolved = argv[4];
+  if (pipe2(command_runs, O_CLOEXEC) != 0) return 3;
   pid_t child = fork(), actor = 0;
   if (child == 0) {
     ptrace(PTRACE_TRACEME, 0, NULL, NULL);
@@ -145,6 +167,7 @@ int main(int argc, char** argv) {
     }
     entering = !entering;
   }
+  close(command_runs[1]);
   if (actor > 0) waitpid(actor, &outcome, 0);
   if (outcome > 0) outcome = WIFEXITED(outcome) ? WEXITSTATUS(outcome) : EINTR;
   if (outcome < 0)

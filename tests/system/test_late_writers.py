@@ -118,6 +118,23 @@ def try_point(world: World, at_step: Path, action: Action, layout: str, step: in
     return True, lost
 
 
+@pytest.mark.parametrize(("action", "expected"), [("hold", CONTENT + LATE), ("replace", LATE)])
+def test_the_file_at_the_path_is_the_programs(at_step: Path, tmp_path: Path, action: str, expected: bytes) -> None:
+    """Whether a program opens the path at any step, has finalize undo what it did, and writes when finalize has ended;
+    or puts another file at the path. Both versions may be left then, so no second run settles it."""
+    for step in count(1, 1 if EVERYTHING else 9):
+        with fresh_world(tmp_path, str(step)) as world:
+            path = redirected(world, "alone")
+            command = [at_step, str(step), action, path, path.resolve(), world.iosig.binary, "finalize", path]
+            done = subprocess.run(command, capture_output=True, text=True, env=world.env, timeout=100)
+            outcome, _ = done.stdout.splitlines()[-1].split()
+            if outcome == "not-reached":
+                assert step > 50
+                return
+            assert outcome == "done", (step, done)
+            assert path.read_bytes() == expected, (step, done)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("action", ACTIONS, ids=[action.name for action in ACTIONS])
 def test_a_late_writer_loses_nothing(at_step: Path, tmp_path: Path, action: Action, layout: str) -> None:

@@ -27,10 +27,10 @@ long number_in(const char* variable) {
   return text == nullptr ? 0 : std::atol(text);
 }
 
-/// Whether other nodes see a file system of this statfs::f_type. FUSE can be of any kind, so it counts as shared.
-bool is_shared_kind(long kind) {
-  const FilesystemType* const type = find_filesystem(static_cast<std::uint32_t>(kind));
-  return kind == FUSE_SUPER_MAGIC || (type != nullptr && type->is.is_shared);
+/// Returns the statfs::f_type of the file system; 0: it does not answer.
+std::uint32_t kind_of_filesystem(const Fd& file) {
+  struct statfs kind {};
+  return ::fstatfs(file.get(), &kind) == 0 ? static_cast<std::uint32_t>(kind.f_type) : 0;
 }
 
 bool is_seen_by_other_nodes(const Place& place, const Storage& storage) {
@@ -84,8 +84,12 @@ Result<void> record_node_copy(const Place& place, const std::string& target, con
 }  // namespace
 
 bool is_on_shared_file_system(const Fd& file) {
-  struct statfs kind {};
-  return ::fstatfs(file.get(), &kind) == 0 && is_shared_kind(kind.f_type);
+  return kind_of_filesystem(file) == FUSE_SUPER_MAGIC || is_seen_by_nodes(file);
+}
+
+bool is_seen_by_nodes(const Fd& file) {
+  const FilesystemType* const type = find_filesystem(kind_of_filesystem(file));
+  return type != nullptr && type->is.is_shared;
 }
 
 std::string job_on_several_nodes() {

@@ -20,6 +20,8 @@ namespace iosig {
 
 /// Whether the open file or directory lies on a file system that other nodes, or a FUSE daemon, may change.
 [[nodiscard]] bool is_on_shared_file_system(const Fd& file);
+/// Whether it lies on one that is known to be seen by other nodes (NFS, Lustre, ...; FUSE can be of any kind).
+[[nodiscard]] bool is_seen_by_nodes(const Fd& file);
 
 /// The signature that a mount point is chosen with.
 struct Agreed {

@@ -147,7 +147,8 @@ class WayHome {
 
   Result<void> exchange() {
     if (!found_.has_data) return remove_link(to_, entry_, [&] { return complete(); });
-    return put_in_place(to_, entry_, {[&] { return may_go(/*thorough=*/false); }, [&] { return complete(); }});
+    const HeldCopy copy{options_.followers == nullptr && copy_ ? copy_.get() : -1};
+    return put_in_place(to_, entry_, {[&] { return may_go(/*thorough=*/false); }, [&] { return complete(); }, copy});
   }
 
   /// Steps 4 to 6. True: there is no way back.
@@ -285,7 +286,7 @@ Result<void> finish_settled(const JournalEntry& entry, const Survey& found, bool
 ///
 /// 1. All companions are at home.
 /// 2. The file at home has the bytes of the data: is_complete_at_home().
-/// 3. Flush the directory: the file's name survives a power failure.
+/// 3. Flush the files and the directory: bytes and names survive a power failure.
 /// 4. Retire the data. Killed after it: the next run finds retired data and a file at home, and deletes the data.
 /// 5. Look whether a program has changed the data or opened them since 1; if so, restore them. No path leads to retired
 ///    data, so no program opens them after this look.
@@ -298,6 +299,10 @@ Result<bool> retire_if_home(const Place& home, const JournalEntry& entry, const 
     if (auto same = is_at_home(home, from, companion, watch, held); !same || !*same) return same;
   if (auto same = is_complete_at_home(home, found, watch, held, options.copy.progress); !same || !*same) return same;
   if (options.dry_run) return true;
+  // A program has put the bytes there, perhaps just now: the comparison has read them from the page cache.
+  for (const Fd& file : held)
+    if (file && ::fsync(file.get()) != 0 && errno != EINVAL && errno != EROFS)
+      return system_failure("sync", home.path());
   if (auto synced = sync_directory(home); !synced) return pass_on(synced.error());
   if (auto retired = retire(from, entry); !retired)
     return fail(retired.error().kind, "{}", still_there(entry, retired.error()));

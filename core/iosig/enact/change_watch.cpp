@@ -8,6 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
+#include <filesystem>
+#include <string>
+#include <system_error>
 
 #include "iosig/base/text.h"
 #include "iosig/enact/agreement.h"
@@ -40,14 +44,37 @@ tl::unexpected<Error> just_removed(std::string_view directory, std::string_view 
               printable(directory), directory.empty() ? "" : "/", printable(name));
 }
 
+namespace {
+
+/// Whether a process other than this one, of those that this user may inspect, has the file open, by /proc.
+bool is_open_in_proc(int file) {
+  const auto target_of = [](const std::filesystem::path& link) {
+    std::array<char, PATH_MAX> text;
+    const ssize_t length = ::readlink(link.c_str(), text.data(), text.size());
+    return std::string(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  };
+  const std::string wanted = target_of(fmt::format("/proc/self/fd/{}", file)), self = std::to_string(::getpid());
+  std::error_code ignored;  // processes may exit meanwhile, and those of others cannot be read
+  const std::filesystem::directory_iterator end;
+  for (std::filesystem::directory_iterator process("/proc", ignored); process != end; process.increment(ignored)) {
+    const std::string pid = process->path().filename();
+    if (pid.find_first_not_of("0123456789") != std::string::npos || pid == self) continue;
+    for (std::filesystem::directory_iterator fd(process->path() / "fd", ignored); fd != end; fd.increment(ignored))
+      if (target_of(fd->path()) == wanted) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool is_open_elsewhere(int file) {
   // A program that opens the file now breaks the lease. The default signal for that would end this process, so a signal
   // that is ignored by default is set.
   (void)::fcntl(file, F_SETSIG, SIGURG);
   // The kernel grants a write lease only on a file that is neither open nor mapped by anyone else.
-  const bool refused = ::fcntl(file, F_SETLEASE, F_WRLCK) != 0 && errno == EAGAIN;
-  if (!refused) (void)::fcntl(file, F_SETLEASE, F_UNLCK);
-  return refused;
+  if (::fcntl(file, F_SETLEASE, F_WRLCK) != 0) return errno == EAGAIN || is_open_in_proc(file);
+  (void)::fcntl(file, F_SETLEASE, F_UNLCK);
+  return false;
 }
 
 ChangeWatch::ChangeWatch(const Fd& directory)

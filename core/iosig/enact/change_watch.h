@@ -20,8 +20,9 @@
 
 namespace iosig {
 
-/// Whether the open file has another descriptor or a mapping, in this process or another. False on file systems without
-/// leases, which cannot tell.
+/// Whether the open file has another descriptor or a mapping, in this process or another of this machine. On file
+/// systems without leases (NFS, FUSE), and of another user's file: whether another process has it open by that path, by
+/// /proc. **Programs on other nodes are not seen.**
 [[nodiscard]] bool is_open_elsewhere(int file);
 
 /// Returns the `infeasible` error for a file that existed at the start of the run and is gone.

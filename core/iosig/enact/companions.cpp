@@ -97,6 +97,8 @@ Result<bool> is_copy_at_home(const Place& home, const Place& data, const Compani
   const std::size_t index = watch.add(companion.name, std::move(original));
   auto same = same_content(copy.get(), watch.file(index).get(), {});
   if (!same || !*same) return same;
+  if (::fsync(copy.get()) != 0 && errno != EINVAL && errno != EROFS)  // the original will be deleted
+    return system_failure("sync", fmt::format("{}/{}", home.directory_path, companion.home_name));
   watch.set_copy(index, copy);
   held.push_back(std::move(copy));
   return true;
@@ -107,7 +109,7 @@ Result<void> unplace(const Place& link, const std::string& name) {
   const auto place = beside(link, name);
   if (!place) return pass_on(place.error());
   if (!link_target(*place)) {
-    const auto used = may_be_used(*place, /*is_held=*/false);
+    const auto used = may_be_used(*place, /*held=*/nullptr);
     if (!used) return pass_on(used.error());
     if (*used) return {};
   }

@@ -140,15 +140,19 @@ class Copier {
 
 /// Starts to flush what was just copied, so the device works while the rest is copied. `is_gentle`: waits for the
 /// device, then drops the pages of both files.
-void flush_piece(int from, int to, off_t at, off_t length, bool is_gentle) {
-  if (!is_gentle) {
-    (void)::sync_file_range(to, at, length, SYNC_FILE_RANGE_WRITE);
-    return;
-  }
-  (void)::sync_file_range(to, at, length,
-                          SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+///
+/// **A failed flush is told once: sync_file_range() that waits takes the error away from the fsync() at the end**,
+/// which would then succeed over data that were never stored. So it is an error here.
+Result<void> flush_piece(int from, int to, off_t at, off_t length, bool is_gentle) {
+  const unsigned flags = is_gentle ? SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER
+                                   : SYNC_FILE_RANGE_WRITE;
+  const bool is_unsupported = ::sync_file_range(to, at, length, flags) != 0;
+  if (is_unsupported && errno != EINVAL && errno != ENOSYS && errno != ESPIPE && errno != EOPNOTSUPP)
+    return failure("flush");
+  if (!is_gentle) return {};
   (void)::posix_fadvise(to, at, length, POSIX_FADV_DONTNEED);
   (void)::posix_fadvise(from, at, length, POSIX_FADV_DONTNEED);
+  return {};
 }
 
 /// Opens the copy that a killed run began, if it is still that file and the data are those of then. A copy with the
@@ -211,7 +215,8 @@ Result<CopyWay> copy_content(int from, int to, const CopyOptions& options, bool 
                     at, at + moved);
       at += moved;
       if (at - flushed >= flushed_bytes) {
-        flush_piece(from, to, flushed, at - flushed, options.is_gentle);
+        if (auto begun = flush_piece(from, to, flushed, at - flushed, options.is_gentle); !begun)
+          return pass_on(begun.error());
         flushed = at;
         // A copy that will be refused at its end is given up at once.
         if (::fstat(from, &now) != 0) return failure("inspect");
@@ -222,7 +227,8 @@ Result<CopyWay> copy_content(int from, int to, const CopyOptions& options, bool 
       if (options.pace) options.pace(static_cast<std::uint64_t>(moved));
     }
   }
-  if (options.is_gentle) flush_piece(from, to, flushed, size - flushed, true);
+  if (options.is_gentle)
+    if (auto stored = flush_piece(from, to, flushed, size - flushed, true); !stored) return pass_on(stored.error());
   return copier.by_kernel() && !is_partial ? CopyWay::kernel : CopyWay::read;
 }
 
@@ -259,6 +265,11 @@ Result<Copy> copy_verified(const Fd& data, const Place& to, const CopyOptions& o
     copy.file = Fd(::openat(to.directory.get(), to.name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
   }
   if (!file) return write_failure("create a file in", to.directory_path, errno);
+  if (is_partial) {
+    // What the page cache has of the killed run's copy may never have been stored.
+    if (::fsync(file.get()) != 0) return write_failure("sync", to.path(), errno);
+    (void)::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
+  }
   if (const auto identity = options.begun ? identify(data, file) : std::nullopt) options.begun(*identity);
   const auto copied = copy_content(data.get(), file.get(), options, is_partial);
   if (!copied) return pass_on(copied.error());

@@ -14,6 +14,7 @@
 
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
+#include "iosig/enact/agreement.h"
 #include "iosig/enact/job.h"
 #include "iosig/enact/seal.h"
 
@@ -146,7 +147,9 @@ bool Drain::must_wait_for_job(const JournalEntry& entry, const Survey& found) co
   const bool is_temp = entry.signature.lifetime == Lifetime::temp && !options_.settle.keep_temp;
   const bool stays =
       found.destination && entry.kind == RedirectKind::link && stays_sealed(found.destination->data, entry.signature);
-  return options_.after_job || is_temp || stays || entry.kind == RedirectKind::directory;
+  // A program on another node may have the data open, and nothing here shows it.
+  const bool has_hidden_users = found.destination && is_seen_by_nodes(found.destination->data.directory);
+  return options_.after_job || is_temp || stays || has_hidden_users || entry.kind == RedirectKind::directory;
 }
 
 /// Example: `out`, prepared, is written in two rounds. Between them it is closed for a second: the drain copies it; the

@@ -28,7 +28,7 @@ class Swap {
       : place_(link), entry_(entry), draft_(draft_name(entry)), displaced_(displaced_name(entry)) {}
 
   Result<void> put_draft(const Handover& handover) {
-    copy_is_held_ = true;
+    held_ = &handover.copy;
     const bool linked = ::linkat(directory(), draft_.c_str(), directory(), displaced_.c_str(), 0) == 0;
     const bool unlike = linked && !taken_out_is(Stands::copy);  // FUSE may derive inode numbers from names
     if (linked && !unlike && exchange()) {
@@ -162,16 +162,25 @@ class Swap {
   Result<void> put_plainly(const Handover& handover) {
     if (auto removed = remove(displaced_); !removed) return removed;
     const bool alone = handover.begin();
-    if (!alone || ::renameat(directory(), draft_.c_str(), directory(), place_.name.c_str()) != 0) {
+    struct stat draft {
+    }, there{};
+    const bool is_known = ::fstatat(directory(), draft_.c_str(), &draft, AT_SYMLINK_NOFOLLOW) == 0;
+    // Last: renameat() replaces whatever is there. A file that a program puts there in between would be lost.
+    const bool is_link = link_target(place_) == entry_.destination;
+    if (!alone || !is_link || ::renameat(directory(), draft_.c_str(), directory(), place_.name.c_str()) != 0) {
       const int failure = errno;
       if (auto undone = undo(); !undone) return undone;
       if (!alone) return just_opened();
+      if (!is_link) return link_was_replaced();
       return write_failure("put the data at", place_.path(), failure);
     }
     if (handover.complete()) return {};
+    const bool is_copy = is_known && ::fstatat(directory(), place_.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+                         there.st_dev == draft.st_dev && there.st_ino == draft.st_ino;
+    if (!is_copy) return just_opened();  // a program's file, which stays; the destination still has the data
     const auto used = may_be_used(place_.name);
     if (!used) return pass_on(used.error());
-    if (*used) return just_opened();  // that program's file now; the destination still has the data
+    if (*used) return just_opened();  // that program's file now
     if (::symlinkat(entry_.destination.c_str(), directory(), displaced_.c_str()) != 0)
       return system_failure("recreate the link at", place_.path());
     if (::renameat(directory(), displaced_.c_str(), directory(), place_.name.c_str()) != 0)
@@ -210,7 +219,7 @@ class Swap {
 
   Result<bool> may_be_used(const std::string& name) const {
     auto copy = beside(place_, name);
-    return copy ? iosig::may_be_used(*copy, copy_is_held_) : pass_on(copy.error());
+    return copy ? iosig::may_be_used(*copy, held_) : pass_on(copy.error());
   }
 
   bool exchange() const {
@@ -253,7 +262,7 @@ class Swap {
   const Place& place_;
   const JournalEntry& entry_;
   const std::string draft_, displaced_;
-  bool copy_is_held_ = false;  ///< this run has the copy open, so open descriptors of others cannot be tested
+  const HeldCopy* held_ = nullptr;  ///< of this run; a killed run's copy is not open
 };
 
 }  // namespace
@@ -280,12 +289,17 @@ Result<void> remove_link(const Place& link, const JournalEntry& entry, const std
   return Swap(link, entry).take_link(complete);
 }
 
-Result<bool> may_be_used(const Place& place, bool is_held) {
-  const Fd copy = open_own_to_read(place.directory.get(), place.name);
+Result<bool> may_be_used(const Place& place, const HeldCopy* held) {
   struct statx status {};
   constexpr unsigned wanted = STATX_MTIME | STATX_BTIME | STATX_NLINK;
-  if (!copy || ::statx(copy.get(), "", AT_EMPTY_PATH, wanted, &status) != 0)
+  if (::statx(place.directory.get(), place.name.c_str(), AT_SYMLINK_NOFOLLOW, wanted, &status) != 0)
     return system_failure("inspect", place.path());
+  Fd opened;  // not while this process has the copy open: that descriptor would count as another's
+  if (held == nullptr) {
+    opened = open_own_to_read(place.directory.get(), place.name);
+    if (!opened) return system_failure("inspect", place.path());
+  }
+  const int tested = opened ? opened.get() : held->descriptor;
   if (status.stx_nlink > 2) return false;
   timespec now{};  // a program set a time in the future for the data; a new write does not get it
   (void)::clock_gettime(CLOCK_REALTIME, &now);
@@ -295,7 +309,7 @@ Result<bool> may_be_used(const Place& place, bool is_held) {
   const bool is_to_come = time_of(status.stx_mtime) > std::pair<std::int64_t, std::uint32_t>(now.tv_sec + 1, 0);
   return (status.stx_mask & wanted) != wanted ||
          (time_of(status.stx_mtime) > time_of(status.stx_btime) && !is_to_come) ||
-         (!is_held && is_open_elsewhere(copy.get()));
+         (tested >= 0 && is_open_elsewhere(tested));
 }
 
 bool was_cut_short(const JournalEntry& entry) {

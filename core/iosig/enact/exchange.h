@@ -33,6 +33,12 @@ namespace iosig {
 /// Removes the name at `place`. Succeeds if it does not exist.
 Result<void> remove_at(const Place& place, int flags = 0);
 
+/// Our copy, which this process has open. `descriptor`: the only one, by which others' can be tested; -1: a program
+/// that this process helps to move on uses the copy, too, so they cannot.
+struct HeldCopy {
+  int descriptor = -1;
+};
+
 /// The caller's part in an exchange. Each function returns whether the exchange may continue; if not, everything is
 /// undone.
 struct Handover {
@@ -40,6 +46,7 @@ struct Handover {
   /// Called when the path no longer leads to the data: the last check of them, and their retirement
   /// (enact/destination.h)
   std::function<bool()> complete;
+  HeldCopy copy = {};
 };
 
 /// Moves the draft to `link`. `infeasible`: undone, or the path was not our link.
@@ -51,8 +58,8 @@ struct Handover {
 
 /// Whether a program has opened or written to our copy. Our copy has the times of the data, which are older than the
 /// copy; a later modification time is a write. A file with a third name is the data themselves, so writes to it are not
-/// lost: false. `is_held`: this process has the copy open, so open descriptors of others cannot be tested.
-[[nodiscard]] Result<bool> may_be_used(const Place& copy, bool is_held);
+/// lost: false. `held`: null if this process does not have the copy open.
+[[nodiscard]] Result<bool> may_be_used(const Place& copy, const HeldCopy* held);
 
 /// Whether a killed run left files under its temporary names beside `entry.path`.
 [[nodiscard]] bool was_cut_short(const JournalEntry& entry);
