@@ -87,7 +87,7 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
     if (!made && !links_lead_on(*place, storage)) return {Outcome::failed, made.error().message, "links"};
     if (!made) return trouble(made.error());
     if (!*made) return {Outcome::stays, "somebody else created it at the same moment"};
-    remember_link(HeldLink(*place), **made);
+    if (goes_with_its_link((*made)->signature)) remember_link(HeldLink(*place), **made);
     return {Outcome::redirected,
             fmt::format("now leads to {} (best for '{}', predicted {}{})", (*made)->destination, signature_words,
                         about_rate(choice.candidates.front().throughput_bytes_per_s), assumed)};

@@ -1,7 +1,7 @@
-"""What a program deletes leaves the fast mount point, too, and nothing else does.
+"""Temporary data that a program deletes leave the fast mount point, too, and nothing else does.
 
 A program that deletes its file removes only the link. libiosig holds the links that its process made, and drops the
-data of one that no name leads to any more.
+data of one that no name leads to any more, if they are declared temp: another program may have copied the link before.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import pytest
 
 from redirecting import World, compile_c
 
-# deleting PATH COUNT HOW DIRECTORY: makes COUNT files PATH.0 ... through hints, and does HOW to each before the next:
-# unlink, rename (to PATH.N.kept), move (into the directory `moved`), replace (by a new file), keep-open (unlink
-# while it is open). Prints the greatest number of names that DIRECTORY had.
+# deleting PATH COUNT HOW DIRECTORY SIGNATURE: makes COUNT files PATH.0 ... through hints, and does HOW to each before
+# the next: unlink, rename (to PATH.N.kept), move (into the directory `moved`), carry (there, as mv does between file
+# systems: the link is copied, then deleted), replace (by a new file), keep-open (unlink while it is open). Prints the greatest number of names that DIRECTORY had.
 PROGRAM = r"""
 #include <dirent.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
   (void)argc;
   for (int number = 0; number < files; ++number) {
     snprintf(name, sizeof name, "%s.%d", path, number);
-    iosig_open_hint(AT_FDCWD, name, O_CREAT | O_WRONLY, "random");
+    iosig_open_hint(AT_FDCWD, name, O_CREAT | O_WRONLY, argv[5]);
     int fd = open(name, O_CREAT | O_WRONLY, 0644);
     if (fd < 0 || write(fd, data, sizeof data) != sizeof data) return 5;
     if (count(directory) > most) most = count(directory);
@@ -49,6 +49,10 @@ int main(int argc, char **argv) {
     if (!strcmp(how, "rename") && (close(fd) || rename(name, other))) return 7;
     snprintf(other, sizeof other, "moved/%d", number);
     if (!strcmp(how, "move") && (close(fd) || rename(name, other))) return 8;
+    if (!strcmp(how, "carry")) {
+      char target[4096] = "";
+      if (close(fd) || readlink(name, target, sizeof target - 1) < 0 || symlink(target, other) || unlink(name)) return 15;
+    }
     if (!strcmp(how, "queue") && close(fd)) return 13;
     if (!strcmp(how, "queue") && number >= 8) {  // the oldest of several goes
       snprintf(other, sizeof other, "%s.%d", path, number - 8);
@@ -79,8 +83,8 @@ def deleting(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_c(PROGRAM, tmp_path_factory.mktemp("deleting"), "deleting")
 
 
-def max_at_once(world: World, deleting: Path, count: int, how: str) -> int:
-    done = world.run(deleting, "out", count, how, world.user_directory)
+def max_at_once(world: World, deleting: Path, count: int, how: str, signature: str = "temp random") -> int:
+    done = world.run(deleting, "out", count, how, world.user_directory, signature)
     assert done.returncode == 0 and done.stderr == b"", done
     return int(done.stdout)
 
@@ -100,13 +104,31 @@ def test_descriptors_of_deleted_links_are_closed(world: World, deleting: Path) -
 
 def test_data_whose_link_was_renamed_or_moved_stay(world: World, deleting: Path) -> None:
     (world.work / "moved").mkdir()
-    max_at_once(world, deleting, 20, "rename")
-    max_at_once(world, deleting, 20, "move")
+    max_at_once(world, deleting, 20, "rename", "random")
+    max_at_once(world, deleting, 20, "move", "random")
     assert len(world.journal()) == 40 and len(list(world.user_directory.iterdir())) == 40
     for path in [*world.work.glob("out.*"), *(world.work / "moved").iterdir()]:
         assert path.is_symlink() and path.read_bytes()[:4] == b"data"
     world.iosig("finalize", *world.work.glob("out.*"), *(world.work / "moved").iterdir())
     assert world.is_settled()
+
+
+@pytest.mark.parametrize("how", ["carry", "unlink", "replace"])
+def test_data_that_are_not_temporary_survive_their_link(world: World, deleting: Path, how: str) -> None:
+    """`mv` to another file system and `cp -a` with `rm` leave a copy of the link, which leads to the data."""
+    (world.work / "moved").mkdir()
+    max_at_once(world, deleting, 12, how, "random")
+    assert len(world.journal()) == 12 and len(list(world.user_directory.iterdir())) >= 12
+    for path in (world.work / "moved").iterdir():
+        assert path.is_symlink() and path.read_bytes()[:4] == b"data"
+    if how == "carry":
+        world.iosig("finalize", *(world.work / "moved").iterdir())
+        assert world.is_settled()
+        return
+    assert set(world.states().values()) == {"orphan" if how == "unlink" else "replaced"}
+    if how == "unlink":
+        world.iosig("finalize", "--all", "--drop-orphans")
+        assert world.is_settled()
 
 
 def test_deleted_data_that_a_program_has_open_can_be_read_and_sealed_ones_stay(world: World, tmp_path: Path) -> None:
@@ -125,7 +147,7 @@ def test_deleted_data_that_a_program_has_open_can_be_read_and_sealed_ones_stay(w
         }
     """
     program = compile_c(source, tmp_path, "one")
-    for signature, reader in (("random", True), ("archive random", False)):
+    for signature, reader in (("temp random", True), ("temp archive random", False)):
         text = world.storage.read_text()
         if "archive" in signature:
             world.storage.write_text(text.replace("persistent = false", "persistent = false\narchive = true"))

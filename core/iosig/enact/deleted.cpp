@@ -43,8 +43,12 @@ bool HeldLink::is_deleted() const {
   return is_still_ours(&links) && links == 0;
 }
 
+bool goes_with_its_link(const Signature& declared) {
+  return declared.lifetime == Lifetime::temp && !declared.archive && !declared.tamperproof;
+}
+
 Result<bool> drop_deleted(const JournalEntry& entry) {
-  if (entry.signature.archive || entry.signature.tamperproof) return false;
+  if (!goes_with_its_link(entry.signature)) return false;
   const auto lock = lock_entry(entry.id, IfBusy::skip);
   if (!lock) return pass_on(lock.error());
   if (!*lock || !is_recorded(entry.id) || was_cut_short(entry)) return false;

@@ -1,8 +1,11 @@
-// **Deletes** the data of a redirect whose link a program has deleted.
+// **Deletes** temporary data whose link a program has deleted.
 //
 // A program that deletes or replaces its file removes only the link; the data would stay on the fast mount point, as 95
-// files of one LevelDB did. The path does not show whether a link was deleted or moved. A descriptor of the link itself
-// (O_PATH) does: its link count is 0 once no name leads to it.
+// files of one LevelDB did. The path does not show whether a link was deleted or renamed. A descriptor of the link
+// itself (O_PATH) does: its link count is 0 once no name leads to it.
+//
+// But `mv` to another file system and `cp -a` with `rm` copy the link before they delete it: then the copy leads to the
+// data. So only data declared temp go with their link; others stay, as an orphan.
 #pragma once
 
 #include <sys/types.h>
@@ -45,9 +48,12 @@ class HeldLink {
   ino_t inode_ = 0;
 };
 
+/// Whether data of this signature are deleted with the last name of their link.
+[[nodiscard]] bool goes_with_its_link(const Signature& declared);
+
 /// **Deletes** the data of a redirect whose link was deleted, their companions and the journal entry. As after
 /// unlink(2), programs that have them open keep them until they close them. False, and nothing is changed: another run
-/// settles them, they have already come home, or they are declared tamperproof or archive.
+/// settles them, they have already come home, or goes_with_its_link() does not hold.
 [[nodiscard]] Result<bool> drop_deleted(const JournalEntry& entry);
 
 }  // namespace iosig
