@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import stat
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -75,6 +76,29 @@ def test_export_copies_and_flatten_replaces(iosig: Iosig, container: Path) -> No
     assert container.is_file() and container.read_bytes() == CONTENT
     assert sorted(path.name for path in container.parent.iterdir()) == ["copy", "file", "home"]
     assert "ordinary file" in iosig("container", "flatten", container, check=3).stderr
+
+
+def test_flatten_keeps_mode_and_times(iosig: Iosig, container: Path) -> None:
+    iosig("run", "--", "sh", "-c", 'chmod 6754 "$1"; touch -d 2001-02-03T04:05:06Z "$1"', "-", container)
+    iosig("container", "flatten", container)
+    status = container.stat()
+    assert stat.S_IMODE(status.st_mode) == 0o6754 and status.st_mtime == 981173106
+
+
+def test_flatten_deletes_data_on_a_target_only_when_the_file_is_stored(iosig: Iosig, tmp_path: Path) -> None:
+    """A power failure may undo a rename that was not flushed, and keep a later deletion on another file system."""
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
+    target, path, calls = tmp_path / "target", tmp_path / "file", tmp_path / "calls"
+    target.mkdir()
+    iosig("container", "create", "--target", target, path)
+    write(path, *ROWS)
+    strace = ["strace", "-o", calls, "-y", "-e", "trace=renameat2,fsync,unlinkat,unlink"]
+    subprocess.run([*strace, iosig.binary, "container", "flatten", path], check=True, env=iosig.env)
+    lines = calls.read_text().splitlines()
+    exchanged = next(number for number, line in enumerate(lines) if "RENAME_EXCHANGE" in line)
+    deleted = next(n for n, line in enumerate(lines) if n > exchanged and "unlink" in line and "data." in line)
+    assert any(line.startswith("fsync(") and f"<{tmp_path}>" in line for line in lines[exchanged:deleted]), lines
 
 
 def test_holes_stay_holes(iosig: Iosig, tmp_path: Path) -> None:

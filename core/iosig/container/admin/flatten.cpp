@@ -109,9 +109,11 @@ Result<void> refuse_if_changed(const ContainerView& view, const FlattenOptions& 
               message_of(check->changed.front(), view.directory()));
 }
 
-/// Copies the owner and the extended attributes of a container to the file that replaces it, as far as the caller may
-/// set them.
-void keep_owner(const ContainerDirectory& directory, const struct stat& manifest, int fd) {
+/// Copies owner, extended attributes and times of a container to the file that replaces it, as far as the caller may
+/// set them, and stores them.
+Result<void> keep_attributes(const ContainerDirectory& directory, const struct stat& manifest, const Fd& file,
+                             const std::string& shown) {
+  const int fd = file.get();
   struct stat made {};
   const bool is_owners = ::fstat(fd, &made) == 0 && made.st_uid == manifest.st_uid && made.st_gid == manifest.st_gid;
   if (!is_owners && ::fchown(fd, manifest.st_uid, manifest.st_gid) == 0) (void)!::fchmod(fd, manifest.st_mode & 07777);
@@ -126,6 +128,15 @@ void keep_owner(const ContainerDirectory& directory, const struct stat& manifest
     const ssize_t size = ::fgetxattr(directory.fd().get(), name, value.data(), value.size());
     if (size >= 0) (void)::fsetxattr(fd, name, value.data(), static_cast<std::size_t>(size), 0);
   }
+  if (const auto status = status_of(directory)) {
+    const auto time_of = [](std::int64_t unix_ns) {
+      return timespec{unix_ns / 1'000'000'000, unix_ns % 1'000'000'000};
+    };
+    const timespec times[2] = {time_of(status->accessed_unix_ns), time_of(status->modified_unix_ns)};
+    (void)::futimens(fd, times);
+  }
+  if (::fsync(fd) != 0) return write_failure("write", shown, errno);
+  return {};
 }
 
 /// The destination of the file: in place of the container, or at a free name.
@@ -143,9 +154,9 @@ Result<std::string> make_flat(Source& source, const std::string& path, Place pla
   struct stat manifest {};
   const std::string name(container_manifest_name);
   if (copied && (::fstatat(source.view().directory().fd().get(), name.c_str(), &manifest, AT_SYMLINK_NOFOLLOW) != 0 ||
-                 ::fchmod(fd.get(), manifest.st_mode & 0777) != 0))
+                 ::fchmod(fd.get(), manifest.st_mode & (place == Place::of_container ? 07777 : 0777)) != 0))
     copied = system_failure("make", draft);
-  if (copied && place == Place::of_container) keep_owner(source.view().directory(), manifest, fd.get());
+  if (copied && place == Place::of_container) copied = keep_attributes(source.view().directory(), manifest, fd, draft);
   if (copied) return draft;
   ::unlink(draft.c_str());
   return pass_on(std::move(copied.error()));

@@ -140,6 +140,16 @@ bool discard_removed(int directory, const std::string& name) {
   return ::fstatat(directory, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
 }
 
+namespace {
+
+/// Flushes the directory of `path`. False: that failed. A directory that may not be read is not flushed.
+bool store_names_beside(const std::string& path) {
+  const Fd parent = open_file_at(AT_FDCWD, split_path(path).directory.c_str(), O_RDONLY | O_DIRECTORY);
+  return !parent || ::fsync(parent.get()) == 0 || errno == EINVAL || errno == EROFS;
+}
+
+}  // namespace
+
 void delete_removed(int directory, const std::string& name) {
   const bool is_path = directory == AT_FDCWD || name.starts_with('/');
   const std::string path = is_path ? name : fmt::format("/proc/self/fd/{}/{}", directory, name);
@@ -147,6 +157,9 @@ void delete_removed(int directory, const std::string& name) {
   // targets.
   if (const auto container = ContainerDirectory::open(path)) {
     const ContainerManifest& manifest = (*container)->manifest();
+    // A target is another file system: **a power failure could undo the rename to the hidden name, or the exchange by
+    // which a file took the container's place, but not the deletion of the data.** So the names are stored first.
+    if (!manifest.targets.empty() && !store_names_beside(path)) return;
     // Deletes only directories that are named by this container's id and belong to no other container.
     for (std::size_t n = 0; n < manifest.targets.size(); ++n)
       if (split_path(manifest.targets[n]).name == manifest.id && !other_owner(**container, n))
