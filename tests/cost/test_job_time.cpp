@@ -101,7 +101,8 @@ TEST_CASE("job time: operations that wait take their throughput, however large t
   CHECK(predict_transfers(in_memory, disk(), 4096, cache).flush_s == 0);
 }
 
-TEST_CASE("job time: a stream that waits for its writes reads them back from the page cache, as far as memory holds it") {
+TEST_CASE(
+    "job time: a stream that waits for its writes reads them back from the page cache, as far as memory holds it") {
   Device device = disk();
   device.cached_read_bytes_per_s = 1e10;
   const auto transfer_s = [&](double bytes, double read_share) {

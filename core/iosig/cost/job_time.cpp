@@ -128,8 +128,7 @@ double predict_copy_s(double bytes, const CopySource& from, const CopyTarget& to
   const double store_s = to.is_memory ? 0 : bytes / to.device.drain_bytes_per_s.value_or(to.device.write_bytes_per_s);
   const double through_memory_s = read_s + bytes / copy;
   const bool share_a_device = from.device.name == to.device.name && !from.cached && !from.is_memory;
-  const double wait_s =
-      to.is_memory ? 0 : flush_latency_s(to.device) + waits_per_copy * to.device.operation_latency_s;
+  const double wait_s = to.is_memory ? 0 : flush_latency_s(to.device) + waits_per_copy * to.device.operation_latency_s;
   return wait_s + (share_a_device ? through_memory_s + store_s : std::max(through_memory_s, store_s));
 }
 

@@ -22,8 +22,8 @@ struct Circumstances {
   std::optional<Home> home = {};          ///< absent: no path is known, as in `iosig choose` without --home
   Residence residence = Residence::rest;  ///< of a signature that declares neither home nor rest
   double min_gain = default_min_gain;     ///< another mount point must save this share of the time at home
-  double redirect_s = 0;  ///< what a redirect itself costs: making the link, without the data
-  double settle_s = 0;    ///< what bringing data home costs, without the data: the command that does it
+  double redirect_s = 0;                  ///< what a redirect itself costs: making the link, without the data
+  double settle_s = 0;                    ///< what bringing data home costs, without the data: the command that does it
   PageCache page_cache = {};
   std::uint64_t coming_home_bytes = 0;  ///< of other streams that will be brought home, to the file system of `home`
 

@@ -75,8 +75,8 @@ struct Device {
   std::optional<double> random_read_latency_s;       ///< of one read anywhere that misses the cache, seek included
   /// Of a flush (fdatasync) of new data that the page cache holds, written in order.
   std::optional<double> drain_latency_s, drain_bytes_per_s;
-  std::optional<double> random_drain_bytes_per_s;    ///< of storing random overwrites from the page cache
-  std::optional<double> rewrite_latency_s;           ///< of reading a block that is overwritten in part, seek included
+  std::optional<double> random_drain_bytes_per_s;  ///< of storing random overwrites from the page cache
+  std::optional<double> rewrite_latency_s;         ///< of reading a block that is overwritten in part, seek included
   std::optional<double> buffered_write_latency_s, buffered_write_bytes_per_s;  ///< appending to the page cache
   std::optional<double> buffered_random_write_latency_s;                       ///< of an overwrite anywhere there
   std::optional<double> buffered_small_write_latency_s;                        ///< of an append to an existing block
