@@ -37,7 +37,8 @@ auto open_traced(int directory, const char* path, int flags, const Make& make, c
   const int fd = number(result);
   const int failure = errno;
   const std::uint32_t id = fd < 0 && failure == EFAULT ? 0 : trace::path_at(directory, path);
-  const std::uint32_t file = fd < 0 ? 0 : trace::opened(fd, flags, id != trace::left_out_path);
+  const bool is_ours = fd >= 0 && !is_stray_child();  // a vfork child's descriptors are not its parent's
+  const std::uint32_t file = is_ours ? trace::opened(fd, flags, id != trace::left_out_path) : 0;
   if (id == trace::left_out_path || (!is_recorded && fd < 0)) {
     recording.cancel();
   } else if (trace::Slot* const slot = recording.slot(); slot != nullptr) {
@@ -188,6 +189,7 @@ void closefrom(int least) {
 int chdir(const char* path) {
   if (!trace::is_tracing) [[likely]]
     return hook::chdir(path);
+  trace::learn_working_directory();  // the path is formed after the call
   const int done = trace::at<Call::chdir>(path, [&] { return hook::chdir(path); });
   trace::working_directory_changed();
   return done;
@@ -199,6 +201,23 @@ int fchdir(int fd) {
       trace::is_used(Call::chdir) ? trace::on<Call::chdir>(fd, [&] { return hook::fchdir(fd); }) : hook::fchdir(fd);
   trace::working_directory_changed();
   return done;
+}
+int closedir(DIR* directory) {
+  if (trace::is_tracing && directory != nullptr && !is_stray_child()) trace::closed(::dirfd(directory));
+  return hook::closedir(directory);
+}
+// The C library makes these children by calls of its own, and they share the program's file offsets.
+int system(const char* command) {
+  if (trace::is_tracing) trace::share_descriptions();
+  return hook::system(command);
+}
+FILE* popen(const char* command, const char* mode) {
+  if (trace::is_tracing) trace::share_descriptions();
+  return hook::popen(command, mode);
+}
+int pclose(FILE* stream) {
+  if (trace::is_tracing && stream != nullptr && !is_stray_child()) trace::closed(::fileno_unlocked(stream));
+  return hook::pclose(stream);
 }
 void* mmap(void* at, size_t length, int protection, int flags, int fd, off_t offset) {
   if (!trace::is_used(Call::mmap)) [[likely]]

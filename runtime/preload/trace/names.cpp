@@ -13,6 +13,7 @@
 
 #include "host/run_isolated.h"
 #include "iosig/base/signals.h"
+#include "preload/files/open_file.h"
 #include "preload/trace/recorder.h"
 #include "preload/trace/thread_part.h"
 
@@ -71,6 +72,13 @@ char* put_directory(ThreadPart& part, int directory, char* text, std::size_t roo
   if (directory == AT_FDCWD) {
     NameCache& names = names_of(part);
     const std::uint32_t changes = directory_changes.load(std::memory_order_relaxed);
+    if (names.directory_changes != changes && is_stray_child()) {  // the cache is its parent's
+      const long length = ::syscall(SYS_getcwd, text, room);
+      if (length <= 0) return nullptr;
+      text += length - 1;
+      if (text[-1] != '/') *text++ = '/';
+      return text;
+    }
     if (names.directory_changes != changes) {
       const long length = ::syscall(SYS_getcwd, names.directory.data(), names.directory.size());
       if (length <= 0) return nullptr;
@@ -135,6 +143,14 @@ std::uint32_t path_of_descriptor(int fd) {
     if (end - text.data() > 1) --end;  // the slash
     *end = '\0';
     return id_of(part, {text.data(), end});
+  });
+}
+
+void learn_working_directory() {
+  (void)with_part([](ThreadPart& part) -> std::uint32_t {
+    auto& text = names_of(part).path;
+    (void)put_directory(part, AT_FDCWD, text.data(), text.size() / 2);
+    return 0;
   });
 }
 

@@ -17,6 +17,9 @@ inline constexpr std::uint32_t left_out_path = UINT32_MAX;
 /// The same for an open descriptor, whose path the kernel knows.
 [[nodiscard]] std::uint32_t path_of_descriptor(int fd);
 
+/// Called before the process changes its working directory: a relative path is of the directory before.
+void learn_working_directory();
+
 /// Called after the process has changed its working directory.
 void working_directory_changed();
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "preload/files/open_file.h"
 #include "preload/trace/names.h"
 #include "preload/trace/recorder.h"
 
@@ -192,7 +193,7 @@ template <Call call, class Make>
 [[nodiscard]] int closing(int fd, const Make& make) {
   if (!is_known(fd)) return make();
   const Subject subject = subject_of(fd);
-  closed(fd);
+  if (!is_stray_child()) closed(fd);
   return record<call>(subject, make);
 }
 

@@ -1,0 +1,130 @@
+"""What the recorder knows of descriptors and of the working directory stays true through calls of the C library."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import Iosig
+from tracing import rows_of
+
+PROGRAM = r"""
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void closed_directory(void) { /* a pipe gets the number of a directory that closedir closed */
+  char bytes[100] = {0};
+  int ends[2], directory = open(".", O_RDONLY | O_DIRECTORY);
+  closedir(fdopendir(directory));
+  if (pipe(ends) != 0 || ends[0] != directory) exit(2);
+  for (int n = 0; n < 5; ++n)
+    if (write(ends[1], bytes, 100) != 100 || read(ends[0], bytes, 100) != 100) exit(3);
+}
+
+static void closed_pipe(void) { /* a file of the C library's own gets the number of a pipe that pclose closed */
+  char line[100];
+  FILE* command = popen("echo hello", "r");
+  const int number = fileno(command);
+  if (!fgets(line, sizeof line, command) || pclose(command) != 0) exit(2);
+  FILE* file = tmpfile();
+  if (fileno(file) != number) exit(3);
+  if (write(number, line, 3) != 3 || write(number, line, 4) != 4) exit(4);
+}
+
+static void shared_offset(void) { /* children of system and popen write to the program's file */
+  int fd = open("shared", O_RDWR | O_CREAT, 0644);
+  dup2(fd, 1);
+  if (write(1, "abc", 3) != 3 || system("echo 1234567") != 0 || write(1, "def", 3) != 3) exit(2);
+  FILE* command = popen("cat", "w");
+  fputs("89\n", command);
+  if (pclose(command) != 0 || write(1, "x", 1) != 1) exit(3);
+}
+
+static void directories(void) {
+  if (chdir("sub") != 0) exit(2);
+  close(open("in-sub", O_RDWR | O_CREAT, 0644));
+  if (chdir("..") != 0 || chdir("sub") != 0 || chdir("..") != 0) exit(3);
+}
+
+static void child_of_vfork(void) {
+  int fd = open("first", O_RDWR | O_CREAT, 0644);
+  if (vfork() == 0) {
+    close(fd);
+    if (chdir("sub") != 0 || open("of-child", O_RDWR | O_CREAT, 0644) != fd) _exit(1);
+    _exit(0);
+  }
+  wait(NULL);
+  if (write(fd, "parent", 6) != 6) exit(2);
+  close(open("second", O_RDWR | O_CREAT, 0644));
+}
+
+int main(int count, char** words) {
+  if (count < 2) return 9;
+  const char* what = words[1];
+  if (!strcmp(what, "closed_directory")) closed_directory();
+  if (!strcmp(what, "closed_pipe")) closed_pipe();
+  if (!strcmp(what, "shared_offset")) shared_offset();
+  if (!strcmp(what, "directories")) directories();
+  if (!strcmp(what, "child_of_vfork")) child_of_vfork();
+  return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    source = tmp_path_factory.mktemp("descriptors") / "descriptors.c"
+    source.write_text(PROGRAM)
+    subprocess.run(["gcc", "-O1", "-w", "-o", source.with_suffix(""), source], check=True)
+    return source.with_suffix("")
+
+
+def traced(iosig: Iosig, program: Path, at: Path, what: str) -> list[tuple[str, str, int | None, int | None]]:
+    """(call, path relative to the working directory, offset, result) of the program's own calls on files there."""
+    work = at / "work"
+    (work / "sub").mkdir(parents=True)
+    iosig("trace", "-o", at / "trace", "--", program, what, cwd=work)
+    rows = rows_of(iosig, at / "trace")
+    pid = rows[-1].pid  # the program outlives its children
+    return [
+        (row.call, row.path.removeprefix(f"{work}/"), row.offset, row.result)
+        for row in rows
+        if row.pid == pid and (row.path.startswith(str(work)) or "(deleted)" in row.path)
+    ]
+
+
+def test_a_pipe_with_the_number_of_a_directory_is_no_file(iosig: Iosig, program: Path, tmp_path: Path) -> None:
+    assert "read" not in [call for call, *_ in traced(iosig, program, tmp_path, "closed_directory")]
+
+
+def test_a_file_with_the_number_of_a_pipe_is_traced(iosig: Iosig, program: Path, tmp_path: Path) -> None:
+    rows = traced(iosig, program, tmp_path, "closed_pipe")
+    assert [row[2:] for row in rows if row[0] == "write"] == [(0, 3), (3, 4)]
+
+
+def test_offsets_after_children_of_the_c_library_are_those_of_the_kernel(
+    iosig: Iosig, program: Path, tmp_path: Path
+) -> None:
+    rows = traced(iosig, program, tmp_path, "shared_offset")
+    assert [row[1:] for row in rows if row[0] == "write"] == [("shared", 0, 3), ("shared", 11, 3), ("shared", 17, 1)]
+
+
+def test_paths_are_those_of_the_directory_before_chdir(iosig: Iosig, program: Path, tmp_path: Path) -> None:
+    rows = traced(iosig, program, tmp_path, "directories")
+    assert [path for call, path, *_ in rows if call == "chdir"] == ["sub", "sub/..", "sub", "sub/.."]
+    assert ("open", "sub/in-sub") in [row[:2] for row in rows]
+
+
+def test_a_child_of_vfork_changes_nothing_of_its_parents(iosig: Iosig, program: Path, tmp_path: Path) -> None:
+    rows = traced(iosig, program, tmp_path, "child_of_vfork")
+    assert ("write", "first", 0, 6) in rows
+    assert [path for call, path, *_ in rows if call == "open"][-1] == "second"
