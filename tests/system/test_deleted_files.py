@@ -17,7 +17,8 @@ from redirecting import World, compile_c
 
 # deleting PATH COUNT HOW DIRECTORY SIGNATURE: makes COUNT files PATH.0 ... through hints, and does HOW to each before
 # the next: unlink, rename (to PATH.N.kept), move (into the directory `moved`), carry (there, as mv does between file
-# systems: the link is copied, then deleted), replace (by a new file), keep-open (unlink while it is open). Prints the greatest number of names that DIRECTORY had.
+# systems: the link is copied, then deleted), replace (by a new file), keep-open (unlink while it is open).
+# Prints the greatest number of names that DIRECTORY had.
 PROGRAM = r"""
 #include <dirent.h>
 #include <fcntl.h>
