@@ -13,6 +13,7 @@
 #include <ctime>
 #include <new>
 
+#include "host/cancellation_off.h"
 #include "host/memory.h"
 
 namespace iosig::runtime {
@@ -21,9 +22,9 @@ namespace {
 constexpr std::size_t stack_bytes = 256 << 10, guard_bytes = 64 << 10;
 
 /// Blocks the thread's signals while it lives, because a signal handler of the host could fork, longjmp or open a file
-/// during a decision. Discards the signals that the library's own writes raise (SIGPIPE on stderr, SIGXFSZ), which
-/// would kill the host. SIGSYS stays unblocked: a host that emulates system calls for its seccomp filter also emulates
-/// those of the library.
+/// during a decision. The thread cannot be cancelled meanwhile. Discards the signals that the library's own writes
+/// raise (SIGPIPE on stderr, SIGXFSZ), which would kill the host. SIGSYS stays unblocked: a host that emulates system
+/// calls for its seccomp filter also emulates those of the library.
 class SignalsHeld {
  public:
   SignalsHeld() {
@@ -47,6 +48,7 @@ class SignalsHeld {
   }
 
  private:
+  const CancellationOff uncancelled_;  // sigtimedwait() is a cancellation point
   sigset_t before_, pending_;
 };
 
@@ -67,8 +69,12 @@ class Stack {
   }
   explicit operator bool() const { return memory_ != nullptr; }
   [[nodiscard]] stack_t usable() const {
-    return {.ss_sp = static_cast<char*>(memory_) + guard_bytes, .ss_flags = 0, .ss_size = stack_bytes};
+    return {.ss_sp = static_cast<char*>(memory_) + guard_bytes, .ss_flags = 0, .ss_size = stack_bytes - top_bytes};
   }
+  /// Memory above the stack for a `Run`, which is large for the host's stack.
+  [[nodiscard]] void* top() const { return static_cast<char*>(memory_) + guard_bytes + stack_bytes - top_bytes; }
+
+  static constexpr std::size_t top_bytes = 4096;
 
  private:
   static std::atomic<void*> idle;
@@ -82,6 +88,7 @@ struct Run {
   bool completed = false;
   ucontext_t host{}, isolated{};
 };
+static_assert(sizeof(Run) <= Stack::top_bytes);
 
 /// makecontext can only pass ints, so the pointer comes in two halves.
 void run(unsigned high, unsigned low) {
@@ -127,6 +134,19 @@ __attribute__((constructor(101))) void make_key() {
             }) == 0;
 }
 
+/// Not inlined: getcontext() returns twice for the compiler.
+[[gnu::noinline]] bool run_on(const Stack& stack, void (*step)(void*), void* argument) {
+  Run& own = *new (stack.top()) Run{.step = step, .argument = argument};
+  if (::getcontext(&own.isolated) != 0) return false;
+  own.isolated.uc_stack = stack.usable();
+  own.isolated.uc_link = &own.host;
+  const auto address = reinterpret_cast<std::uintptr_t>(&own);
+  ::makecontext(&own.isolated, reinterpret_cast<void (*)()>(run), 2, static_cast<unsigned>(address >> 32),
+                static_cast<unsigned>(address));
+  switch_context(&own.host, &own.isolated);
+  return own.completed;
+}
+
 }  // namespace
 
 // Not thread_local: in a library that was loaded late, the first use in each thread would call malloc.
@@ -149,22 +169,11 @@ bool run_isolated(void (*step)(void*), void* argument) noexcept {
   bool completed = false;
   {
     const SignalsHeld held;
-    int cancellation = 0;
-    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
     const Stack stack;
-    Run own{.step = step, .argument = argument};
-    const bool has_memory = stack && reserve_for_isolated();
-    if (has_memory && ::getcontext(&own.isolated) == 0) {
-      own.isolated.uc_stack = stack.usable();
-      own.isolated.uc_link = &own.host;
-      const auto address = reinterpret_cast<std::uintptr_t>(&own);
-      ::makecontext(&own.isolated, reinterpret_cast<void (*)()>(run), 2, static_cast<unsigned>(address >> 32),
-                    static_cast<unsigned>(address));
-      switch_context(&own.host, &own.isolated);
-      completed = own.completed;
+    if (stack && reserve_for_isolated()) {
+      completed = run_on(stack, step, argument);
+      release_isolated();
     }
-    if (has_memory) release_isolated();
-    ::pthread_setcancelstate(cancellation, nullptr);
   }
   state->inside = false;
   return completed;

@@ -1,6 +1,8 @@
 // How an intercepted call returns to the program: with -1 and errno, or with a value and an unchanged errno.
 #pragma once
 
+#include <pthread.h>
+
 #include <cerrno>
 #include <cstdint>
 
@@ -29,7 +31,7 @@ template <class Call>
   const int before = errno;
   std::int64_t value = -EDEADLK;
   {
-    const ReentrancyGuard inside(is_inside);
+    const EngineGuard inside;
     if (inside) {
       const InUse file(fd);
       try {
@@ -42,6 +44,13 @@ template <class Call>
   if (value == -EFBIG) [[unlikely]]
     signal_size_limit();
   return answer(value, before);
+}
+
+/// The same for a call that is a cancellation point. A thread that is to be cancelled ends before anything is done.
+template <class Call>
+[[nodiscard]] std::int64_t with_open_file_or_cancelled(int fd, Call call) {
+  ::pthread_testcancel();
+  return with_open_file(fd, call);
 }
 
 /// The same for long operations: opens the container first and runs `call` isolated.

@@ -122,7 +122,7 @@ std::int64_t get(OpenFile& file, std::span<std::byte> bytes, std::int64_t offset
 }
 
 ssize_t read_from(int fd, std::span<std::byte> bytes, off_t offset) {
-  const ssize_t done = with_open_file(fd, [&](OpenFile& file) { return get(file, bytes, offset); });
+  const ssize_t done = with_open_file_or_cancelled(fd, [&](OpenFile& file) { return get(file, bytes, offset); });
   if (done >= 0 || !is_ordinary_now(fd)) [[likely]]
     return done;
   return offset == at_file_offset ? real().read(fd, bytes.data(), bytes.size())
@@ -130,7 +130,7 @@ ssize_t read_from(int fd, std::span<std::byte> bytes, off_t offset) {
 }
 
 ssize_t write_to(int fd, std::span<const std::byte> bytes, off_t offset) {
-  const ssize_t done = with_open_file(fd, [&](OpenFile& file) { return put(file, bytes, offset); });
+  const ssize_t done = with_open_file_or_cancelled(fd, [&](OpenFile& file) { return put(file, bytes, offset); });
   if (done >= 0 || !is_ordinary_now(fd)) [[likely]]
     return done;
   return offset == at_file_offset ? real().write(fd, bytes.data(), bytes.size())

@@ -1,5 +1,5 @@
 // Reads and writes of an open container: read(2), write(2) and all their variants end here. The functions that take an
-// OpenFile return the result of the call or -errno. The calling thread must hold a ReentrancyGuard.
+// OpenFile return the result of the call or -errno. The calling thread must hold an EngineGuard.
 #pragma once
 
 #include <sys/uio.h>

@@ -55,7 +55,7 @@ template <class Step>
 void isolated(Step step) {
   if (process_of_now == nullptr || is_stray_child()) return;
   const runtime::ErrnoKept kept;
-  const ReentrancyGuard inside(is_inside);
+  const EngineGuard inside;
   if (!inside) return;
   (void)run_isolated_step([&] {
     step();

@@ -151,7 +151,7 @@ void leave_open(bool left) {
     }
     return;
   }
-  const ReentrancyGuard inside(is_inside);
+  const EngineGuard inside;
   (void)run_isolated_step([&] {
     const std::lock_guard lock(process().lock);
     for (const OpenFile* file : process().files) {

@@ -92,7 +92,7 @@ std::shared_ptr<SharedContainer> known_container(int directory) {
 
 void release(OpenFile& file) {
   if (!file.is_live.exchange(false)) return;
-  const ReentrancyGuard inside(is_inside);
+  const EngineGuard inside;
   (void)run_isolated_step([&] {
     if (file.container && file.writer != nullptr) (void)file.container->writers().remove(file.writer);
     file.container.reset();
@@ -117,7 +117,7 @@ namespace {
 /// Releases this process's record locks on the container, because one of its descriptors is closed (POSIX).
 void end_record_locks(const OpenFile& file) {
   if (!process().has_record_locks.load(std::memory_order_relaxed)) return;
-  const ReentrancyGuard inside(is_inside);
+  const EngineGuard inside;
   (void)run_isolated_step([&] {
     if (file.is_ready.load(std::memory_order_acquire)) (void)file.container->exchange_with_other_nodes();
     const std::lock_guard lock(process().lock);
@@ -197,7 +197,7 @@ __attribute__((constructor(102))) void load() {
         runtime::restore_signals_at_fork();
       });
   if (!may_have_inherited()) return;
-  const ReentrancyGuard inside(is_inside);
+  const EngineGuard inside;
   (void)run_isolated_step([] {
     const std::lock_guard lock(process().lock);
     adopt_inherited();
@@ -213,7 +213,7 @@ bool is_stray_child() { return process_of_now != nullptr && ::getpid() != proces
 
 [[gnu::hot]] void finish_all() {
   if (last_fd < 0) return;  // there never was a container
-  const ReentrancyGuard inside(is_inside);
+  const EngineGuard inside;
   (void)run_isolated_step([] {
     const std::lock_guard lock(process().lock);
     for (OpenFile* file : process().files)
@@ -342,7 +342,7 @@ void set_looked_at(const OpenFile* file) {
 }
 
 void refresh_from_other_nodes() {
-  const ReentrancyGuard inside(is_inside);
+  const EngineGuard inside;
   if (!inside || process_of_now == nullptr || is_stray_child()) return;
   (void)run_isolated_step([] {
     std::vector<std::shared_ptr<SharedContainer>> open;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "host/cancellation_off.h"
 #include "host/reentrancy_guard.h"
 #include "host/run_isolated.h"
 #include "iosig/container/shared/shared_container.h"
@@ -49,11 +50,24 @@ extern std::array<std::atomic<OpenFile*>, max_fds> open_files;
 }
 
 /// Set while the thread runs inside the container engine. Calls of a signal handler that interrupted it are refused.
-using runtime::ReentrancyGuard;
 extern constinit thread_local bool is_inside __attribute__((tls_model("initial-exec")));
 
+using runtime::CancellationOff;
+using runtime::ReentrancyGuard;
+
+/// Marks the thread as inside the engine. It cannot be cancelled there: destructors must run, and the container be
+/// consistent. Converts to false if the thread was inside already.
+class EngineGuard {
+ public:
+  explicit operator bool() const { return static_cast<bool>(inside_); }
+
+ private:
+  CancellationOff uncancelled_;
+  ReentrancyGuard inside_{is_inside};
+};
+
 /// Runs `step` isolated from the host (runtime/host/run_isolated.h) and returns its result, 0 or errno. For rare, long
-/// operations. The calling thread must hold a ReentrancyGuard.
+/// operations. The calling thread must hold an EngineGuard.
 template <class Step>
 [[nodiscard]] int run_isolated_step(Step step) {
   int failure = ENOMEM;

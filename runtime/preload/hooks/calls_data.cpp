@@ -1,6 +1,8 @@
 // Calls on the data of an open file: read(2), write(2), lseek(2), fsync(2), ftruncate(2), fallocate(2),
 // posix_fadvise(2), readahead(2) and their variants.
 
+#include <pthread.h>
+
 #include <cerrno>
 
 #include "preload/files/answer.h"
@@ -34,21 +36,21 @@ ssize_t hook::__pread_chk(int fd, void* bytes, size_t count, off_t offset, size_
 
 ssize_t hook::readv(int fd, const iovec* parts, int count) {
   if (!is_ours(fd)) return real().readv(fd, parts, count);
-  return with_open_file(fd, [&](OpenFile& file) { return get_parts(file, parts, count, at_file_offset); });
+  return with_open_file_or_cancelled(fd, [&](OpenFile& file) { return get_parts(file, parts, count, at_file_offset); });
 }
 ssize_t hook::writev(int fd, const iovec* parts, int count) {
   if (!is_ours(fd)) return unless_full(fd, 0, [&] { return real().writev(fd, parts, count); });
-  return with_open_file(fd, [&](OpenFile& file) { return put_parts(file, parts, count, at_file_offset); });
+  return with_open_file_or_cancelled(fd, [&](OpenFile& file) { return put_parts(file, parts, count, at_file_offset); });
 }
 ssize_t hook::preadv(int fd, const iovec* parts, int count, off_t offset) {
   if (!is_ours(fd)) return real().preadv(fd, parts, count, offset);
   if (!is_place(offset)) return -1;
-  return with_open_file(fd, [&](OpenFile& file) { return get_parts(file, parts, count, offset); });
+  return with_open_file_or_cancelled(fd, [&](OpenFile& file) { return get_parts(file, parts, count, offset); });
 }
 ssize_t hook::pwritev(int fd, const iovec* parts, int count, off_t offset) {
   if (!is_ours(fd)) return unless_full(fd, 0, [&] { return real().pwritev(fd, parts, count, offset); });
   if (!is_place(offset)) return -1;
-  return with_open_file(fd, [&](OpenFile& file) { return put_parts(file, parts, count, offset); });
+  return with_open_file_or_cancelled(fd, [&](OpenFile& file) { return put_parts(file, parts, count, offset); });
 }
 
 // The offset -1 means the file offset. RWF_HIPRI is a hint and ignored, RWF_DSYNC and RWF_SYNC flush, and all other
@@ -59,7 +61,7 @@ ssize_t hook::preadv2(int fd, const iovec* parts, int count, off_t offset, int f
     errno = offset < -1 ? EINVAL : EOPNOTSUPP;
     return -1;
   }
-  return with_open_file(fd, [&](OpenFile& file) { return get_parts(file, parts, count, offset); });
+  return with_open_file_or_cancelled(fd, [&](OpenFile& file) { return get_parts(file, parts, count, offset); });
 }
 ssize_t hook::pwritev2(int fd, const iovec* parts, int count, off_t offset, int flags) {
   if (!is_ours(fd)) return unless_full(fd, 0, [&] { return real().pwritev2(fd, parts, count, offset, flags); });
@@ -67,7 +69,7 @@ ssize_t hook::pwritev2(int fd, const iovec* parts, int count, off_t offset, int 
     errno = offset < -1 ? EINVAL : EOPNOTSUPP;
     return -1;
   }
-  return with_open_file(fd, [&](OpenFile& file) {
+  return with_open_file_or_cancelled(fd, [&](OpenFile& file) {
     const std::int64_t done = put_parts(file, parts, count, offset);
     if (done <= 0 || (flags & (RWF_DSYNC | RWF_SYNC)) == 0) return done;
     const int failure = sync(file);
@@ -83,10 +85,12 @@ off_t hook::lseek(int fd, off_t offset, int whence) {
 
 int hook::fsync(int fd) {
   if (!is_ours(fd)) return real().fsync(fd);
+  ::pthread_testcancel();
   return with_ready_file(fd, [](OpenFile& file) { return -file.container->writers().sync(); });
 }
 int hook::fdatasync(int fd) {
   if (!is_ours(fd)) return real().fdatasync(fd);
+  ::pthread_testcancel();
   return with_ready_file(fd, [](OpenFile& file) { return -file.container->writers().sync(); });
 }
 int hook::syncfs(int fd) {
@@ -95,6 +99,7 @@ int hook::syncfs(int fd) {
 }
 int hook::sync_file_range(int fd, off64_t offset, off64_t count, unsigned flags) {
   if (!is_ours(fd)) return real().sync_file_range(fd, offset, count, flags);
+  ::pthread_testcancel();
   return with_ready_file(fd, [](OpenFile& file) { return -file.container->writers().sync(); });
 }
 
@@ -109,7 +114,7 @@ int hook::ftruncate(int fd, off_t size) {
 
 int hook::fallocate(int fd, int mode, off_t offset, off_t length) {
   if (!is_ours(fd)) return unless_full(fd, length, [&] { return real().fallocate(fd, mode, offset, length); });
-  return static_cast<int>(with_open_file(fd, [&](OpenFile& file) -> std::int64_t {
+  return static_cast<int>(with_open_file_or_cancelled(fd, [&](OpenFile& file) -> std::int64_t {
     if (offset < 0 || length <= 0) return -EINVAL;
     if (!file.writes()) return -EBADF;
     if (const int failure = make_writer(file); failure != 0) return -failure;

@@ -2,6 +2,7 @@
 
 #include <linux/close_range.h>
 #include <linux/fs.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 
@@ -27,7 +28,7 @@ int duplicated(int fd, int of) {
   if (fd < 0 || fd == of || (!is_ours(of) && !is_ours(fd)) || is_stray_child()) return fd;
   const int before = errno;
   {
-    const ReentrancyGuard inside(is_inside);
+    const EngineGuard inside;
     follow(fd, of);
   }
   errno = before;
@@ -58,11 +59,18 @@ std::int64_t exchange_with_other_nodes(OpenFile& file) {
   return -run_isolated_step([&] { return file.container->exchange_with_other_nodes(); });
 }
 
+/// A lock as the kernel gets it.
+struct KernelLock {
+  int fd = -1;
+  struct flock range {};
+};
+
 /// Implements a process's record locks as open file description locks on a descriptor that the process keeps for them.
 /// Between processes both have the same effect. Record locks would end whenever the engine closes the manifest.
-std::int64_t lock(OpenFile& file, int command, struct flock* wanted) {
+/// `command` never waits. Sets `used` to what the kernel was asked for.
+std::int64_t lock(OpenFile& file, int command, struct flock* wanted, KernelLock& used) {
   if (readable_bytes(wanted, sizeof *wanted) < sizeof *wanted) return -EFAULT;
-  const bool is_of_process = command == F_SETLK || command == F_SETLKW || command == F_GETLK;
+  const bool is_of_process = command == F_SETLK || command == F_GETLK;
   const bool only_asks = command == F_GETLK || command == F_OFD_GETLK;
   if (!only_asks && ((wanted->l_type == F_RDLCK && !file.reads()) || (wanted->l_type == F_WRLCK && !file.writes())))
     return -EBADF;
@@ -82,10 +90,8 @@ std::int64_t lock(OpenFile& file, int command, struct flock* wanted) {
     asked.l_start = found;
   }
   asked.l_whence = SEEK_SET;
-  const int given = command == F_SETLK    ? F_OFD_SETLK
-                    : command == F_SETLKW ? F_OFD_SETLKW
-                    : command == F_GETLK  ? F_OFD_GETLK
-                                          : command;
+  const int given = only_asks ? F_OFD_GETLK : F_OFD_SETLK;
+  used = {.fd = fd, .range = asked};
   const bool is_given_back = given != F_OFD_GETLK && asked.l_type == F_UNLCK;
   const std::int64_t met = is_given_back ? exchange_with_other_nodes(file) : 0;
   const int done = real().fcntl(fd, given, &asked);
@@ -97,6 +103,19 @@ std::int64_t lock(OpenFile& file, int command, struct flock* wanted) {
   return met;
 }
 
+/// F_SETLKW and F_OFD_SETLKW: waits outside the engine, where the thread may be cancelled and its signal handlers may
+/// use containers.
+int lock_when_free(int fd, int command, struct flock* wanted) {
+  ::pthread_testcancel();
+  const int before = errno, at_once = command == F_SETLKW ? F_SETLK : F_OFD_SETLK;
+  KernelLock used;
+  const std::int64_t done = with_open_file(fd, [&](OpenFile& file) { return lock(file, at_once, wanted, used); });
+  if (done == 0 || used.fd < 0 || (errno != EAGAIN && errno != EACCES)) return static_cast<int>(done);
+  if (real().fcntl(used.fd, F_OFD_SETLKW, &used.range) != 0) return -1;
+  errno = before;
+  return static_cast<int>(with_open_file(fd, [](OpenFile& file) { return exchange_with_other_nodes(file); }));
+}
+
 std::int64_t control(int fd, OpenFile& file, int command, void* argument) {
   constexpr int kernel_large_file = 0100000;  // the kernel sets it even where O_LARGEFILE is 0 (64-bit systems)
   constexpr int settable = O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME;
@@ -105,11 +124,12 @@ std::int64_t control(int fd, OpenFile& file, int command, void* argument) {
     case F_GETFL: return file.flags() | kernel_large_file;
     case F_SETFL: file.shared->flags = (file.flags() & ~settable) | (number & settable); return 0;
     case F_SETLK:
-    case F_SETLKW:
     case F_GETLK:
     case F_OFD_SETLK:
-    case F_OFD_SETLKW:
-    case F_OFD_GETLK: return lock(file, command, static_cast<struct flock*>(argument));
+    case F_OFD_GETLK: {
+      KernelLock used;
+      return lock(file, command, static_cast<struct flock*>(argument), used);
+    }
     case F_SETLEASE:
     case F_ADD_SEALS: return -EINVAL;
     case F_GETLEASE: return F_UNLCK;
@@ -125,11 +145,27 @@ int standard_files_replaced(int done) {
   if (done < 0 || is_stray_child()) return done;
   const int before = errno;
   {
-    const ReentrancyGuard inside(is_inside);
+    const EngineGuard inside;
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) let_go_if_replaced(fd);
   }
   errno = before;
   return done;
+}
+
+/// Closes a descriptor of a container, or of a file that is drained. A thread that is to be cancelled ends before that.
+[[gnu::noinline]] int close_known(int fd) {
+  ::pthread_testcancel();
+  const CancellationOff uncancelled;
+  const Closing closing(fd);
+  if (is_ours(fd) && !is_stray_child()) {
+    const int before = errno;
+    {
+      const EngineGuard inside;
+      let_go(fd);
+    }
+    errno = before;
+  }
+  return real().close(fd);
 }
 
 void close_between(unsigned first, unsigned last, int& result) {
@@ -139,20 +175,11 @@ void close_between(unsigned first, unsigned last, int& result) {
 }  // namespace
 
 int hook::close(int fd) {
-  const Closing closing(fd);
   if (engine_fds.has(fd)) {
     errno = EBADF;  // the descriptor belongs to the engine
     return -1;
   }
-  if (is_ours(fd) && !is_stray_child()) {
-    const int before = errno;
-    {
-      const ReentrancyGuard inside(is_inside);
-      let_go(fd);
-    }
-    errno = before;
-  }
-  return real().close(fd);
+  return is_ours(fd) || is_drained(fd) ? close_known(fd) : real().close(fd);
 }
 
 int hook::close_range(unsigned first, unsigned last, int flags) {
@@ -163,7 +190,7 @@ int hook::close_range(unsigned first, unsigned last, int flags) {
   for (unsigned fd = first; fd <= end && static_cast<int>(fd) <= last_drained_fd; ++fd)
     const Closing closing(static_cast<int>(fd));  // before the call: the drain waits for it
   {
-    const ReentrancyGuard inside(is_inside);
+    const EngineGuard inside;
     for (unsigned fd = first; fd <= end; ++fd)
       if (is_ours(static_cast<int>(fd))) let_go(static_cast<int>(fd));
   }
@@ -210,6 +237,8 @@ int hook::fcntl(int fd, int command, ...) {
   if (!is_ours(fd) && !is_drained(fd)) return real().fcntl(fd, command, argument);
   if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return duplicated(real().fcntl(fd, command, argument), fd);
   if (!is_ours(fd)) return real().fcntl(fd, command, argument);
+  if (command == F_SETLKW || command == F_OFD_SETLKW)
+    return lock_when_free(fd, command, static_cast<struct flock*>(argument));
   return static_cast<int>(with_open_file(fd, [&](OpenFile& file) { return control(fd, file, command, argument); }));
 }
 

@@ -128,6 +128,7 @@ using namespace iosig::preload;
 
 /// The function of libaio, which returns -errno and leaves errno unchanged.
 int hook::io_submit(aio_context_t context, long count, iocb** requests) {
+  const CancellationOff uncancelled;
   const int before = errno;
   bool has_ours = false;
   for (long n = 0; n < count && requests != nullptr && !has_ours; ++n)

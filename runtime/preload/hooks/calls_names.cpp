@@ -27,7 +27,7 @@ bool is_for_kind(int failure) { return failure == EISDIR || failure == ENOTDIR; 
 template <class Step>
 int answer_from_engine(Step step) {
   const int before = errno;
-  const ReentrancyGuard inside(is_inside);
+  const EngineGuard inside;
   return static_cast<int>(answer(inside ? -step() : -EDEADLK, before));
 }
 
@@ -96,14 +96,22 @@ int scan(int parent, const char* path, dirent*** names, int (*filter)(const dire
   dirent** all = nullptr;
   const int count = real().scandirat(parent, path, &all, nullptr, nullptr);
   if (count < 0) return as_below_file(count, parent, path);
-  const int directory = real().openat(parent, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  int kept = 0;
-  for (int n = 0; n < count; ++n)
-    if (show_entry(*all[n], directory) && (filter == nullptr || filter(all[n]) != 0))
+  int shown = 0, kept = 0;
+  {
+    const CancellationOff uncancelled;
+    const int directory = real().openat(parent, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (int n = 0; n < count; ++n)
+      if (show_entry(*all[n], directory))
+        all[shown++] = all[n];
+      else
+        std::free(all[n]);
+    if (directory >= 0) (void)real().close(directory);
+  }
+  for (int n = 0; n < shown; ++n)  // the program's functions may throw: only memory is lost then, as in libc's own
+    if (filter == nullptr || filter(all[n]) != 0)
       all[kept++] = all[n];
     else
       std::free(all[n]);
-  if (directory >= 0) (void)real().close(directory);
   if (compare != nullptr)
     std::qsort(all, static_cast<std::size_t>(kept), sizeof(void*),
                reinterpret_cast<int (*)(const void*, const void*)>(compare));

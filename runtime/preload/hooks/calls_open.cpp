@@ -1,6 +1,7 @@
 // open(2) and its variants: opens containers, and creates new files as containers where a binding asks for it.
 
 #include <fcntl.h>
+#include <pthread.h>
 
 #include <cerrno>
 #include <cstdarg>
@@ -115,7 +116,7 @@ int open_once(int directory, const char* path, int flags, mode_t mode, bool& has
   const int before = errno;
   has_moved = false;
   if (const int named = named_descriptor(path); named >= 0 && (flags & O_PATH) == 0) {
-    const ReentrancyGuard inside(is_inside);
+    const EngineGuard inside;
     if (inside) {
       const int fd = open_again(named, flags);
       if (fd >= 0) errno = before;
@@ -132,7 +133,7 @@ int open_once(int directory, const char* path, int flags, mode_t mode, bool& has
     return -1;
   }
   {
-    const ReentrancyGuard inside(is_inside);
+    const EngineGuard inside;
     int fd = -1;
     if (inside && (flags & O_CREAT) != 0 && make_if_bound(directory, path, flags, mode, fd) == Found::container) {
       if (fd >= 0) errno = before;
@@ -147,7 +148,7 @@ int open_once(int directory, const char* path, int flags, mode_t mode, bool& has
   const bool is_read = (flags & O_PATH) != 0 ? (flags & O_DIRECTORY) != 0 : (flags & O_ACCMODE) == O_RDONLY;
   const bool may_be_directory = fd < 0 || (is_read && !makes_temporary(flags));
   if (!may_be_directory) return fd;
-  const ReentrancyGuard inside(is_inside);
+  const EngineGuard inside;
   if (!inside) return fd;
   if (fd >= 0) {
     struct stat status {};
@@ -184,7 +185,7 @@ int open_once(int directory, const char* path, int flags, mode_t mode, bool& has
 /// Closes descriptors that the engine can open again. Preserves errno. false: there are none.
 bool close_idle_engine_fds() {
   const int before = errno;
-  const ReentrancyGuard inside(is_inside);
+  const EngineGuard inside;
   std::size_t closed = 0;
   if (inside)
     (void)run_isolated_step([&] {
@@ -198,6 +199,7 @@ bool close_idle_engine_fds() {
 }  // namespace
 
 int open_at(int directory, const char* path, int flags, mode_t mode) {
+  ::pthread_testcancel();  // a container may be made without a further cancellation point
   bool may_make_room = true;
   for (int tries_left = max_moves;; --tries_left) {
     bool has_moved = false;

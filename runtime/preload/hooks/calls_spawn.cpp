@@ -144,6 +144,7 @@ class Actions {
 template <class Spawn>
 int with_files(const posix_spawn_file_actions_t* given, Spawn spawn) {
   if (given == nullptr || given->__used == 0 || is_stray_child()) return spawn(given);
+  const CancellationOff uncancelled;  // as in libc's own
   const int before = errno;
   Actions actions;
   const int failure = actions.take(*given);

@@ -3,6 +3,7 @@
 // program is traced, the library replaces five functions in that table. This covers stdin and stdout redirected to a
 // container by a shell, and streams whose descriptor is replaced later (dup2).
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -93,6 +94,7 @@ off64_t stream_seek(FILE* stream, off64_t offset, int whence) {
 
 int stream_close(FILE* stream) {
   const bool is_told = is_seen(stream->_fileno) || is_drained(stream->_fileno);
+  const CancellationOff uncancelled;  // as libc's own
   return is_told ? entry::close(stream->_fileno) : libc_calls.close(stream);
 }
 
@@ -178,7 +180,8 @@ Mode parse(const char* text) {
   return mode;
 }
 
-/// Attaches the stream `made`, which libc has opened on /dev/null, to the container's descriptor `fd`.
+/// Attaches the stream `made`, which libc has opened on /dev/null, to the container's descriptor `fd`. Cancellation
+/// must be off: `fd` would stay open.
 FILE* lead_to(FILE* made, int fd, const Mode& mode) {
   if (made == nullptr) return nullptr;
   const int nothing = std::exchange(made->_fileno, fd);
@@ -189,6 +192,7 @@ FILE* lead_to(FILE* made, int fd, const Mode& mode) {
 }
 
 FILE* stream_of(int fd, const Mode& mode) {
+  const CancellationOff uncancelled;
   if (!has_streams) {
     say_failure("this C library's streams are not known: containers are not opened by fopen");
     errno = ENOTSUP;
@@ -210,6 +214,8 @@ FILE* open_stream(const char* path, const char* text) {
     if (made != nullptr && mode.flags > 0) watch_stream(made->_fileno);
     return made;
   }
+  ::pthread_testcancel();
+  const CancellationOff uncancelled;  // the descriptor would stay open
   const int fd = open_at(AT_FDCWD, path, mode.flags, 0666);
   if (fd < 0) return nullptr;
   FILE* const made = is_ours(fd) ? stream_of(fd, mode) : real().fdopen(fd, text);
@@ -235,6 +241,8 @@ FILE* reopen_stream(const char* path, const char* text, FILE* stream) {
     if (made != nullptr) watch_stream(made->_fileno);
     return made;
   }
+  ::pthread_testcancel();
+  const CancellationOff uncancelled;
   if (was_ours) (void)::fflush(stream);
   const int fd = open_at(AT_FDCWD, path, mode.flags, 0666);
   const int failure = errno;

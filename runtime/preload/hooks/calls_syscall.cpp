@@ -1,7 +1,6 @@
 // syscall(2): libuv (Node.js) and other runtimes make some calls by number, because an older libc has no function for
 // them. Each of these goes to this library's function of the same name; all other numbers go to the kernel.
 
-#include <pthread.h>
 #include <sys/syscall.h>
 
 #include <concepts>
@@ -96,12 +95,9 @@ long call_function<entry::utimensat>(const Argument (&a)[6]) {
 
 /// syscall() is not a cancellation point, the functions that stand in for it are.
 long call_uncancelled(long (*call)(const Argument (&)[6]), const Argument (&a)[6]) {
+  const CancellationOff uncancelled;
   const ReentrancyGuard inside(is_in_call);
-  int state = PTHREAD_CANCEL_ENABLE;
-  (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-  const long answer = call(a);
-  if (state != PTHREAD_CANCEL_DISABLE) (void)::pthread_setcancelstate(state, nullptr);
-  return answer;
+  return call(a);
 }
 
 /// Makes the call if it has a `number` in calls.txt and may concern a container. Sets `is_made` to false if not.

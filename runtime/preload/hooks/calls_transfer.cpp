@@ -104,6 +104,7 @@ bool is_there(const off_t* offset) {
 
 /// Copies bytes between two descriptors. Uses and moves the given offsets; null means the file offset.
 ssize_t copy(int from, off_t* from_offset, int to, off_t* to_offset, std::size_t count) {
+  const CancellationOff uncancelled;
   std::array<char, 4096> small;
   void* const large = real().mmap(nullptr, step_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   char* const room = large == MAP_FAILED ? small.data() : static_cast<char*>(large);
@@ -155,6 +156,7 @@ int finish(aiocb& request, ssize_t done) {
 }
 
 int read_now(aiocb& request) {
+  const CancellationOff uncancelled;
   const int before = errno;
   (void)finish(request, hook::pread(request.aio_fildes, const_cast<void*>(request.aio_buf), request.aio_nbytes,
                                     request.aio_offset));
@@ -163,6 +165,7 @@ int read_now(aiocb& request) {
 }
 
 int write_now(aiocb& request) {
+  const CancellationOff uncancelled;
   const int before = errno;
   (void)finish(request, hook::pwrite(request.aio_fildes, const_cast<const void*>(request.aio_buf), request.aio_nbytes,
                                      request.aio_offset));
@@ -195,6 +198,7 @@ ssize_t hook::copy_file_range(int from, off64_t* from_offset, int to, off64_t* t
                               unsigned flags) {
   if (!is_ours(to) && !is_ours(from))
     return unless_full(to, 0, [&] { return real().copy_file_range(from, from_offset, to, to_offset, count, flags); });
+  ::pthread_testcancel();
   const auto place = [](int fd, const off64_t* given) {
     return given != nullptr ? *given : hook::lseek(fd, 0, SEEK_CUR);
   };
@@ -216,6 +220,7 @@ ssize_t hook::copy_file_range(int from, off64_t* from_offset, int to, off64_t* t
 
 ssize_t hook::splice(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t count, unsigned flags) {
   if (!is_ours(to) && !is_ours(from)) return real().splice(from, from_offset, to, to_offset, count, flags);
+  ::pthread_testcancel();
   errno = EINVAL;  // programs then fall back to read(2) and write(2)
   return -1;
 }
@@ -228,6 +233,7 @@ int hook::aio_write(aiocb* request) {
 }
 int hook::aio_fsync(int operation, aiocb* request) {
   if (request == nullptr || !is_ours(request->aio_fildes)) return real().aio_fsync(operation, request);
+  const CancellationOff uncancelled;
   const int before = errno;
   (void)finish(*request, hook::fsync(request->aio_fildes));
   errno = before;

@@ -16,18 +16,23 @@
 namespace iosig::preload {
 namespace {
 
-/// The walk of nftw() that the thread is in. nftw() passes nothing to its callback but the file.
+/// The walk of nftw() that the thread is in. nftw() passes nothing to its callback but the file. The callback may
+/// throw, or be cancelled: then the thread's `walk` is left as it is, and is restored in an outer walk when that goes
+/// on.
 struct Walk {
   __nftw_func_t visit;
   int flags;
-  int result = 0;  ///< of the last call of `visit`
+  __ftw_func_t visit_of_ftw = nullptr;  ///< the program's function for ftw(), which has fewer types
+  int result = 0;                       ///< of the last call of `visit`
 };
 constinit thread_local Walk* walk __attribute__((tls_model("initial-exec"))) = nullptr;
 
 /// Calls the program's function. Its result ends the walk unless it is 0, or the program asked for FTW_ACTIONRETVAL.
 int call_visit(const char* path, const struct stat* status, int type, FTW* place) {
-  walk->result = walk->visit(path, status, type, place);
-  return (walk->flags & FTW_ACTIONRETVAL) != 0 || walk->result == 0 ? walk->result : FTW_STOP;
+  Walk* const own = walk;
+  own->result = own->visit(path, status, type, place);
+  walk = own;
+  return (own->flags & FTW_ACTIONRETVAL) != 0 || own->result == 0 ? own->result : FTW_STOP;
 }
 
 /// Whether nftw() has found the file in a container. The root of the walk is at level 0.
@@ -43,29 +48,7 @@ bool lies_in_container(std::string path, const FTW& place) {
   return false;
 }
 
-/// Moves the working directory to its parent directory until the end of the scope if `moves`.
-class OneUp {
- public:
-  explicit OneUp(bool moves) {
-    if (!moves) return;
-    back_ = Fd(::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    (void)real().chdir("..");
-  }
-  OneUp(const OneUp&) = delete;
-  OneUp& operator=(const OneUp&) = delete;
-  ~OneUp() {
-    if (back_) (void)::fchdir(back_.get());
-  }
-
- private:
-  Fd back_;
-};
-
-/// The callback that nftw() gets. Without FTW_DEPTH nftw() reports a directory before what lies in it, and skips that
-/// of a container when told so. With FTW_DEPTH it reports what lies in a container first, which is left out here.
-int visit_as_program_sees(const char* path, const struct stat* status, int type, FTW* place) {
-  // With FTW_CHDIR a directory is reported from within it, a file from its directory.
-  const OneUp moved((walk->flags & FTW_CHDIR) != 0 && type == FTW_DP && is_container_at(AT_FDCWD, "."));
+int visit_here(const char* path, const struct stat* status, int type, FTW* place) {
   if ((walk->flags & FTW_DEPTH) != 0 && lies_in_container(path, *place)) return 0;
   const char* const name = (walk->flags & FTW_CHDIR) != 0 ? path + place->base : path;
   const bool is_directory = type == FTW_D || type == FTW_DP || type == FTW_DNR;
@@ -76,22 +59,31 @@ int visit_as_program_sees(const char* path, const struct stat* status, int type,
   return result == 0 && type == FTW_D ? FTW_SKIP_SUBTREE : result;
 }
 
-int walk_tree(const char* path, __nftw_func_t visit, int descriptors, int flags) {
-  Walk now{visit, flags};
+/// The callback that nftw() gets. Without FTW_DEPTH nftw() reports a directory before what lies in it, and skips that
+/// of a container when told so. With FTW_DEPTH it reports what lies in a container first, which is left out here.
+int visit_as_program_sees(const char* path, const struct stat* status, int type, FTW* place) {
+  // With FTW_CHDIR a directory is reported from within it, a file from its directory.
+  const bool moves = (walk->flags & FTW_CHDIR) != 0 && type == FTW_DP && is_container_at(AT_FDCWD, ".");
+  if (!moves) return visit_here(path, status, type, place);
+  const int back = ::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  (void)real().chdir("..");
+  const int result = visit_here(path, status, type, place);
+  if (back >= 0) {
+    (void)::fchdir(back);
+    ::close(back);
+  }
+  return result;
+}
+
+int walk_tree(const char* path, Walk now, int descriptors) {
   Walk* const outer = std::exchange(walk, &now);
-  struct Restore {
-    Walk* outer;
-    ~Restore() { walk = outer; }
-  } const restore{outer};
-  const int result = real().nftw(path, visit_as_program_sees, descriptors, flags | FTW_ACTIONRETVAL);
+  const int result = real().nftw(path, visit_as_program_sees, descriptors, now.flags | FTW_ACTIONRETVAL);
+  walk = outer;
   return result == FTW_STOP ? now.result : result;
 }
 
-/// The program's function for ftw(), which has fewer types.
-constinit thread_local __ftw_func_t visit_of_ftw __attribute__((tls_model("initial-exec"))) = nullptr;
-
 int visit_for_ftw(const char* path, const struct stat* status, int type, FTW* /*place*/) {
-  return visit_of_ftw(path, status, type == FTW_SLN ? FTW_NS : type);
+  return walk->visit_of_ftw(path, status, type == FTW_SLN ? FTW_NS : type);
 }
 
 /// Makes the container at `path` in a walk of fts a regular file. fts_read() descends only into entries of type FTS_D.
@@ -109,13 +101,10 @@ void show(FTSENT& entry, const char* path) {
 using namespace iosig::preload;
 
 int hook::nftw(const char* path, __nftw_func_t visit, int descriptors, int flags) {
-  return walk_tree(path, visit, descriptors, flags);
+  return walk_tree(path, {.visit = visit, .flags = flags}, descriptors);
 }
 int hook::ftw(const char* path, __ftw_func_t visit, int descriptors) {
-  const __ftw_func_t outer = std::exchange(visit_of_ftw, visit);
-  const int result = walk_tree(path, visit_for_ftw, descriptors, 0);
-  visit_of_ftw = outer;
-  return result;
+  return walk_tree(path, {.visit = visit_for_ftw, .flags = 0, .visit_of_ftw = visit}, descriptors);
 }
 
 FTSENT* hook::fts_read(FTS* tree) {

@@ -57,7 +57,7 @@ ssize_t at_path(const char* path, int flags, const char* name, int wanted, Call 
   if (!is_container) return as_below_file(static_cast<int>(otherwise()), AT_FDCWD, path);
   if (meant.is_open_file()) return answer_of_directory(meant.directory, name, wanted, call);
   // O_PATH needs no permission on the directory itself.
-  const ReentrancyGuard inside(is_inside);
+  const EngineGuard inside;
   if (!inside) return answer(-EDEADLK, errno);
   const Fd directory(::openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return -1;
@@ -159,7 +159,7 @@ ssize_t hook::flistxattr(int fd, char* names, size_t bytes) {
   return of_file(
       fd, nullptr, 0,
       [&](int directory) {
-        const ReentrancyGuard inside(is_inside);
+        const EngineGuard inside;
         if (inside) return list_of(directory, names, bytes);
         errno = EDEADLK;
         return ssize_t{-1};

@@ -62,7 +62,7 @@ bool has_moved(int fd, int failure, off_t more_bytes) {
   if (!is_full(failure) || process_of_now == nullptr || is_stray_child() || runtime::is_disabled() ||
       !leads_to_redirected(fd))
     return false;
-  const ReentrancyGuard inside(is_inside);
+  const EngineGuard inside;
   if (!inside) return false;
   bool moved = false;
   (void)run_isolated_step([&] {
@@ -102,7 +102,7 @@ ssize_t write_rest(int fd, const void* bytes, size_t count, off_t offset, ssize_
   if (fd < 0 || process_of_now == nullptr || !leads_to_redirected(fd) || is_stray_child()) return;
   if (starts_drains()) remember_drained(fd);
   const runtime::ErrnoKept kept;
-  const ReentrancyGuard inside(is_inside);
+  const EngineGuard inside;
   if (!inside) return;
   (void)run_isolated_step([] {
     const std::lock_guard lock(process().lock);

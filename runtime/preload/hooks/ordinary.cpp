@@ -260,7 +260,7 @@ void wait_a_moment() {
 bool become_ordinary(int fd) {
   if (process_of_now == nullptr || is_stray_child()) return false;
   const runtime::ErrnoKept kept;
-  const ReentrancyGuard inside(is_inside);
+  const EngineGuard inside;
   if (!inside) return false;
   Leaving* leaving = nullptr;
   bool is_ordinary = false;

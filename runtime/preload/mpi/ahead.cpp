@@ -11,7 +11,7 @@ namespace iosig::mpiio {
 
 void Ahead::open(const char* path) {
   {
-    const runtime::ReentrancyGuard inside(preload::is_inside);
+    const preload::EngineGuard inside;
     if (!inside || !preload::is_container_at(AT_FDCWD, path)) return;
   }
   fd_ = preload::open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
@@ -20,7 +20,7 @@ void Ahead::open(const char* path) {
 std::span<const std::byte> Ahead::read(const char* path) {
   open(path);
   if (fd_ < 0) return {};
-  const runtime::ReentrancyGuard inside(preload::is_inside);
+  const preload::EngineGuard inside;
   const preload::InUse file(fd_);
   if (!inside || !file) return {};
   (void)preload::run_isolated_step([&] {
@@ -34,7 +34,7 @@ std::span<const std::byte> Ahead::read(const char* path) {
 void Ahead::learn(const char* path, std::span<const std::byte> snapshot) {
   open(path);
   if (fd_ < 0) return;
-  const runtime::ReentrancyGuard inside(preload::is_inside);
+  const preload::EngineGuard inside;
   const preload::InUse file(fd_);
   if (!inside || !file) return;
   bool is_known = false;
@@ -48,7 +48,7 @@ void Ahead::learn(const char* path, std::span<const std::byte> snapshot) {
 Ahead::~Ahead() {
   if (fd_ < 0) return;
   {
-    const runtime::ReentrancyGuard inside(preload::is_inside);
+    const preload::EngineGuard inside;
     preload::set_looked_at(nullptr);
     (void)preload::run_isolated_step([&] {
       snapshot_ = {};

@@ -66,6 +66,7 @@ int open(OpenCall behind, Handle communicator, const char* path, int mode, Handl
   if (behind == nullptr) return cannot;
   const Library& mpi = library();
   if (is_in_mpi_call || !mpi.is_known()) return behind(communicator, path, mode, info, file);
+  const runtime::CancellationOff uncancelled;
   const runtime::ReentrancyGuard inside(is_in_mpi_call);
   int ranks = 0, rank = 0;
   const bool is_shared =

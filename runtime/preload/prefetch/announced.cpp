@@ -75,7 +75,7 @@ bool iosig_expect_reads(int dirfd, const char* path, const char* signature) {
   using namespace iosig::preload;
   if (!prefetch::is_on || path == nullptr || signature == nullptr || is_inside) return false;
   const iosig::runtime::ErrnoKept kept;
-  const ReentrancyGuard inside(is_inside);
+  const EngineGuard inside;
   return run_isolated_step([=] {
            prefetch::announce(dirfd, path, signature);
            return 0;

@@ -56,7 +56,7 @@ __attribute__((constructor(102))) void load() {
   if (name.empty()) return;
   const runtime::ErrnoKept kept;
   report_file = runtime::kept_setting("IOSIG_PREFETCH_REPORT");
-  const ReentrancyGuard inside(is_inside);
+  const EngineGuard inside;
   const int failure = run_isolated_step([name] {
     alignas(iosig::prefetch::Settings) static std::byte room[sizeof(iosig::prefetch::Settings)];
     auto* const settings = new (room) iosig::prefetch::Settings;
@@ -101,7 +101,7 @@ __attribute__((constructor(102))) void load() {
 __attribute__((constructor(103))) void watch_streams() {
   if (!is_on) return;
   const runtime::ErrnoKept kept;
-  const ReentrancyGuard inside(is_inside);
+  const EngineGuard inside;
   (void)run_isolated_step([] {
     const std::lock_guard lock(process().lock);
     stand_in_for_streams();

@@ -99,7 +99,7 @@ __attribute__((constructor(103))) void load(int argument_count, char** arguments
   set_open_places(runtime::setting("IOSIG_TRACE_PLACES") != "no");
   set_sources(runtime::kept_setting("IOSIG_TRACE_LINES"), runtime::kept_setting("IOSIG_TRACE_SOURCES"));
   {
-    const ReentrancyGuard inside(is_inside);
+    const EngineGuard inside;
     (void)run_isolated_step([] {
       const std::lock_guard lock(process().lock);
       stand_in_for_streams();

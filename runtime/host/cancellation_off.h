@@ -1,0 +1,28 @@
+// Keeps the host from cancelling a thread (pthread_cancel) in the library's code.
+//
+// A cancelled thread's stack is unwound by the C library, with libgcc_s. This library brings an unwinder of its own,
+// which does not know libgcc_s's data: a destructor that has to run on the way aborts the program. The same is true of
+// a C++ exception that the program throws through a function of this library. Hence the rule: while a call that is a
+// cancellation point runs, or a function of the program, no object with a destructor is alive below it, unless
+// cancellation is off. A library that needed the program's libgcc_s instead would load it into every program, and not
+// start where there is none.
+#pragma once
+
+#include <pthread.h>
+
+namespace iosig::runtime {
+
+class CancellationOff {
+ public:
+  CancellationOff() { (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  CancellationOff(const CancellationOff&) = delete;
+  CancellationOff& operator=(const CancellationOff&) = delete;
+  ~CancellationOff() {
+    if (before_ != PTHREAD_CANCEL_DISABLE) (void)::pthread_setcancelstate(before_, nullptr);
+  }
+
+ private:
+  int before_ = PTHREAD_CANCEL_DISABLE;
+};
+
+}  // namespace iosig::runtime

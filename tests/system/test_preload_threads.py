@@ -1,0 +1,163 @@
+"""libiosig-preload.so in programs that cancel threads, throw through libc, have small stacks, or wait for callbacks."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, Iosig
+from preloading import LIBRARY
+from tracing import rows_of
+
+pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="built without libiosig-preload.so")
+
+WAYS = {
+    "plain": ("run",),
+    "containers": ("run", "--container", "*.dat"),
+    "prefetching": ("run", "--prefetch"),
+    "traced": ("trace", "-o", "../trace"),
+}
+way = pytest.mark.parametrize("way", WAYS)
+
+
+def said(command: list[object], directory: Path, timeout_s: int = 60) -> list[str]:
+    """What the program says in a new directory; it must succeed."""
+    directory.mkdir()
+    done = subprocess.run(
+        [str(part) for part in command], cwd=directory, capture_output=True, text=True, timeout=timeout_s
+    )
+    assert done.returncode == 0, f"exit {done.returncode}, after: {done.stdout.splitlines()[-3:]} {done.stderr}"
+    return done.stdout.splitlines()
+
+
+def said_under(iosig: Iosig, way: str, tmp_path: Path, *command: object) -> list[str]:
+    return said([iosig.binary, *WAYS[way], "--", *command], tmp_path / "under")
+
+
+@way
+def test_a_thread_is_cancelled_in_a_call_as_without_iosig_and_the_process_works_on(
+    iosig: Iosig, compiled: Callable[[Path], Path], tmp_path: Path, way: str
+) -> None:
+    """Also where it waits for a lock. It is cancelled in no call that libc is not cancelled in, like lseek()."""
+    program = compiled(ROOT / "tests/support/cancelled_calls.c")
+    wanted = said([program], tmp_path / "alone")
+    assert len(wanted) > 60 and sum(line.endswith(": in") for line in wanted) > 30
+    assert said_under(iosig, way, tmp_path, program) == wanted
+    calls = int(wanted[-1].split()[0])
+    content = b"".join(number.to_bytes(8, "little") for number in range(1, calls + 1))
+    if way == "containers":
+        iosig("container", "export", tmp_path / "under/work.dat", tmp_path / "exported")
+        assert (tmp_path / "exported").read_bytes() == content
+        for name in ("work.dat", "file.dat", "copy.dat"):
+            assert iosig.json("container", "check", tmp_path / "under" / name)["sound"], name
+    else:
+        assert (tmp_path / "under/work.dat").read_bytes() == content
+    if way == "traced":
+        work = [row for row in rows_of(iosig, tmp_path / "trace") if row.path.endswith("/work.dat")]
+        assert [row.offset for row in work if row.call == "pwrite"] == [8 * number for number in range(calls)]
+        assert [row.result for row in work if row.call == "close"] == [0] * calls
+
+
+CANCELLED_IN_LOOPS = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static void* use_files(void* number) {
+  char path[32], bytes[8] = "";
+  snprintf(path, sizeof path, "%ld.dat", (long)number);
+  for (;;) {
+    const int fd = open(path, O_RDWR | O_CREAT, 0644);
+    (void)!write(fd, bytes, 8);
+    (void)!pread(fd, bytes, 8, 0);
+    close(fd);
+    FILE* const stream = fopen(path, "r+");
+    if (stream == NULL) continue;
+    (void)!fread(bytes, 1, 8, stream);
+    fwrite(bytes, 1, 8, stream);
+    fclose(stream);
+  }
+}
+int main(void) {
+  for (int round = 0; round < 100; ++round) {
+    pthread_t threads[4];
+    for (long n = 0; n < 4; ++n) pthread_create(&threads[n], NULL, use_files, (void*)n);
+    usleep(1000);
+    for (int n = 0; n < 4; ++n) pthread_cancel(threads[n]);
+    for (int n = 0; n < 4; ++n) pthread_join(threads[n], NULL);
+    for (int fd = 3; fd < 64; ++fd) close(fd);
+  }
+  puts("ended");
+  return 0;
+}
+"""
+
+
+@way
+def test_threads_that_use_files_in_loops_are_cancelled_at_any_time(
+    iosig: Iosig, compiled: Callable[[Path], Path], tmp_path: Path, way: str
+) -> None:
+    source = tmp_path / "loops.c"
+    source.write_text(CANCELLED_IN_LOOPS)
+    assert said_under(iosig, way, tmp_path, compiled(source)) == ["ended"]
+
+
+THROWS = r"""
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <unistd.h>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+static int inner = 0, outer = 0;
+static int stop(const char*, const struct stat*, int, FTW*) { ++inner; throw std::runtime_error("stop"); }
+static int stop_too(const char*, const struct stat*, int) { throw std::runtime_error("stop"); }
+static int refuse(const dirent*) { throw std::runtime_error("stop"); }
+// A walk in a walk, which ends by an exception; the outer one goes on.
+static int walk_again(const char*, const struct stat*, int, FTW*) {
+  ++outer;
+  try {
+    nftw(".", stop, 10, FTW_PHYS);
+  } catch (const std::exception&) {
+  }
+  return 0;
+}
+template <class Call>
+static void try_out(const char* name, Call call) {
+  try {
+    call();
+    std::printf("%s returned\n", name);
+  } catch (const std::exception& error) {
+    std::printf("%s: %s\n", name, error.what());
+  }
+}
+int main() {
+  for (const char* name : {"one.dat", "two.dat", "three"}) close(open(name, O_RDWR | O_CREAT, 0644));
+  dirent** names = nullptr;
+  try_out("nftw", [] { nftw(".", stop, 10, FTW_PHYS); });
+  try_out("nftw, depth", [] { nftw(".", stop, 10, FTW_DEPTH | FTW_PHYS); });
+  try_out("nftw, chdir", [] { nftw(".", stop, 10, FTW_DEPTH | FTW_CHDIR | FTW_PHYS); });
+  try_out("ftw", [] { ftw(".", stop_too, 10); });
+  try_out("scandir", [&] { scandir(".", &names, refuse, nullptr); });
+  const int done = nftw(".", walk_again, 10, FTW_PHYS);
+  std::printf("%d, %d of %d\n", done, inner, outer);
+  const int fd = open("four.dat", O_RDWR | O_CREAT, 0644);
+  char bytes[8] = "";
+  const bool is_read = pwrite(fd, "written", 7, 0) == 7 && pread(fd, bytes, 7, 0) == 7;
+  std::printf("%d\n", is_read && std::strcmp(bytes, "written") == 0);
+}
+"""
+
+
+@way
+def test_exceptions_pass_through_walks(iosig: Iosig, tmp_path: Path, way: str) -> None:
+    (tmp_path / "throws.cpp").write_text(THROWS)
+    program = tmp_path / "throws"
+    subprocess.run(["g++", "-O1", "-o", str(program), str(tmp_path / "throws.cpp")], check=True)
+    wanted = said([program], tmp_path / "alone")
+    assert wanted[0] == "nftw: stop" and wanted[-2:] == ["0, 7 of 4", "1"]
+    assert said_under(iosig, way, tmp_path, program) == wanted
