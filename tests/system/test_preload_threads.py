@@ -161,3 +161,14 @@ def test_exceptions_pass_through_walks(iosig: Iosig, tmp_path: Path, way: str) -
     wanted = said([program], tmp_path / "alone")
     assert wanted[0] == "nftw: stop" and wanted[-2:] == ["0, 7 of 4", "1"]
     assert said_under(iosig, way, tmp_path, program) == wanted
+
+
+@way
+def test_a_signal_handler_uses_files_on_a_small_stack(
+    iosig: Iosig, compiled: Callable[[Path], Path], tmp_path: Path, way: str
+) -> None:
+    """3 KiB more than the kernel itself needs for the signal: together less than SIGSTKSZ, which was 8 KiB."""
+    program = compiled(ROOT / "tests/support/small_stacks.c")
+    wanted = said([program, 3072], tmp_path / "alone")
+    assert len(wanted) == 26 and all(line.endswith(": ended") for line in wanted)
+    assert said_under(iosig, way, tmp_path, program, 3072) == wanted

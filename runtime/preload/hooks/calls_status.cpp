@@ -5,7 +5,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstring>
@@ -23,9 +22,7 @@ namespace {
 /// Calls ask(directory, path of the manifest) for the container at `path`. Returns 0 or errno.
 template <class Ask>
 int ask_of_manifest(int directory, const char* path, Ask ask) {
-  std::array<char, PATH_MAX + 32> manifest;
-  if (!manifest_of(path, manifest)) return ENAMETOOLONG;
-  return ask(directory, manifest.data()) == 0 ? 0 : errno;
+  return with_manifest_of(path, [&](const char* manifest) { return ask(directory, manifest); }) == 0 ? 0 : errno;
 }
 
 /// Runs `step` with the container at `path`, relative to `directory`. If the caller has no permission to read the
@@ -33,7 +30,7 @@ int ask_of_manifest(int directory, const char* path, Ask ask) {
 /// or errno.
 template <class Step, class Ask>
 int with_container(int directory, const char* path, Step step, Ask ask) {
-  const ReentrancyGuard inside(is_inside);
+  const EngineGuard inside;
   if (!inside) return EDEADLK;
   return run_isolated_step([&] {
     const Fd opened(open_directory_at(directory, path));

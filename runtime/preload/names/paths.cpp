@@ -65,26 +65,35 @@ __attribute__((constructor(102))) void load() {
 
 bool has_manifest(int directory, const char* path) {
   if (!are_files || !is_string(path)) return false;
-  std::array<char, PATH_MAX + 32> manifest;
-  if (!manifest_of(path, manifest)) return false;
   struct stat status {};
-  return ::fstatat(directory, manifest.data(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
+  return with_manifest_of(
+             path,
+             [&](const char* manifest) { return ::fstatat(directory, manifest, &status, AT_SYMLINK_NOFOLLOW); }) == 0 &&
+         S_ISREG(status.st_mode);
 }
 
-/// Sets `parent` to the directory part of `path`. Returns false if `path` has none, or if that is the root. `path` may
-/// point to `parent` itself.
-bool parent_of(const char* path, std::array<char, PATH_MAX>& parent) {
-  if (!is_string(path)) return false;
+/// Cuts `path` to its directory part. Returns false if it has none, or if that is the root.
+bool cut_to_parent(char* path) {
   std::string_view rest(path);
   while (rest.ends_with('/')) rest.remove_suffix(1);
   const std::size_t slash = rest.rfind('/');
   if (slash == std::string_view::npos) return false;
   rest = rest.substr(0, slash);
   while (rest.ends_with('/')) rest.remove_suffix(1);
-  if (rest.empty() || rest.size() >= parent.size()) return false;
-  std::memmove(parent.data(), rest.data(), rest.size());
-  parent[rest.size()] = '\0';
+  if (rest.empty()) return false;
+  path[rest.size()] = '\0';
   return true;
+}
+
+/// Returns the result of use(copy of `path`). As for with_manifest_of().
+template <class Use>
+[[gnu::noinline]] bool with_copy_of(const char* path, Use use) {
+  if (!is_string(path)) return false;
+  const std::size_t length = std::strlen(path);
+  if (length >= PATH_MAX) return false;
+  char* const copy = static_cast<char*>(__builtin_alloca(length + 1));
+  std::memcpy(copy, path, length + 1);
+  return use(copy);
 }
 
 /// Returns the number if all of `text` is one, else -1.
@@ -151,22 +160,9 @@ bool is_refused(int directory, const char* path) {
 
 }  // namespace
 
-bool manifest_of(const char* path, std::array<char, PATH_MAX + 32>& manifest) {
-  const std::size_t length = std::strlen(path);
-  if (length >= PATH_MAX) return false;
-  std::memcpy(manifest.data(), path, length);
-  std::size_t used = length;
-  if (length > 0) manifest[used++] = '/';
-  std::memcpy(manifest.data() + used, container_manifest_name.data(), container_manifest_name.size());
-  manifest[used + container_manifest_name.size()] = '\0';
-  return true;
-}
-
 int access_container(int directory, const char* path, int mode, int flags) {
-  std::array<char, PATH_MAX + 32> manifest;
-  if (manifest_of(path, manifest)) return real().faccessat(directory, manifest.data(), mode, flags & AT_EACCESS);
-  errno = ENAMETOOLONG;
-  return -1;
+  return with_manifest_of(
+      path, [&](const char* manifest) { return real().faccessat(directory, manifest, mode, flags & AT_EACCESS); });
 }
 
 int named_descriptor(const char* path) {
@@ -220,24 +216,23 @@ bool is_taken_for_directory(int directory, const char* path) {
 }
 
 bool would_lie_in_container(int directory, const char* path) {
-  std::array<char, PATH_MAX> parent;
-  if (!parent_of(path, parent) || !is_container_at(directory, parent.data())) return false;
+  if (!with_copy_of(path, [&](char* parent) { return cut_to_parent(parent) && is_container_at(directory, parent); }))
+    return false;
   errno = ENOTDIR;
   return true;
 }
 
 namespace {
 
-// These two have large frames. They are functions of their own, so that a call that does not need them fits on the
-// stack of a coroutine or a signal handler.
 [[gnu::noinline]] int as_below_file_slowly(int done, int directory, const char* path) {
-  std::array<char, PATH_MAX> above;
-  struct stat status {};
-  bool is_below = false;
-  for (bool is_there = false; !is_there && !is_below && parent_of(path, above); path = above.data()) {
-    is_below = has_manifest(directory, above.data());
-    is_there = is_below || ::fstatat(directory, above.data(), &status, 0) == 0;
-  }
+  const bool is_below = with_copy_of(path, [&](char* above) {
+    struct stat status {};
+    while (cut_to_parent(above)) {
+      if (has_manifest(directory, above)) return true;
+      if (::fstatat(directory, above, &status, 0) == 0) break;
+    }
+    return false;
+  });
   errno = is_below ? ENOTDIR : ENOENT;
   return done;
 }
@@ -245,13 +240,14 @@ namespace {
 [[gnu::noinline]] bool is_bound_slowly(int directory, const char* path) {
   const std::string_view name = last_name(path);
   if (name.empty() || name.size() > NAME_MAX || is_hidden_name(name)) return false;
-  std::array<char, 2 * PATH_MAX> whole;
-  if (!absolute(directory, path, whole)) return false;
-  // The names that the engine makes in and beside a container are longer, and must also fit into PATH_MAX.
-  if (std::strlen(whole.data()) + max_own_name >= PATH_MAX || std::strlen(path) + max_own_name >= PATH_MAX)
-    return false;
   bool is_bound = false;
-  return runtime::run_isolated([&] { is_bound = runtime::is_bound(whole.data()); }) && is_bound;
+  return runtime::run_isolated([&] {
+           std::array<char, 2 * PATH_MAX> whole;  // not for the program's stack
+           // The names that the engine makes in and beside a container are longer, and must also fit into PATH_MAX.
+           is_bound = absolute(directory, path, whole) && std::strlen(whole.data()) + max_own_name < PATH_MAX &&
+                      std::strlen(path) + max_own_name < PATH_MAX && runtime::is_bound(whole.data());
+         }) &&
+         is_bound;
 }
 
 }  // namespace

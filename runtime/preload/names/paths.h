@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <sys/types.h>
 
-#include <array>
+#include <cerrno>
 #include <climits>
+#include <cstring>
 
+#include "iosig/container/layout/container_directory.h"
 #include "preload/files/open_file.h"
 
 namespace iosig::preload {
@@ -22,8 +24,22 @@ namespace iosig::preload {
 
 /// access(2) for the container at `path`: checks the mode of its manifest. Returns -1 with errno on failure.
 [[nodiscard]] int access_container(int directory, const char* path, int mode, int flags);
-/// Sets `manifest` to the path of the manifest of the container at `path`. Returns false if it is too long.
-[[nodiscard]] bool manifest_of(const char* path, std::array<char, PATH_MAX + 32>& manifest);
+/// Returns the result of use(path of the manifest of the container at `path`), which is 0, or -1 with errno. On the
+/// stack the path takes no more room than it needs: programs open files on stacks of 8 KiB (sigaltstack(2)).
+template <class Use>
+[[nodiscard, gnu::noinline]] int with_manifest_of(const char* path, Use use) {
+  const std::size_t length = std::strlen(path);
+  if (length >= PATH_MAX) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  char* const manifest = static_cast<char*>(__builtin_alloca(length + 1 + container_manifest_name.size() + 1));
+  std::memcpy(manifest, path, length);
+  char* name = manifest + length;
+  if (length > 0) *name++ = '/';
+  name[container_manifest_name.copy(name, container_manifest_name.size())] = '\0';
+  return use(manifest);
+}
 
 /// Returns the descriptor of a container that `path` names: /dev/stdin, /dev/fd/N, /proc/self/fd/N, /proc/PID/fd/N of
 /// this process, and so on; else -1. Does not follow symbolic links to such names.
