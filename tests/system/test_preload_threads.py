@@ -172,3 +172,14 @@ def test_a_signal_handler_uses_files_on_a_small_stack(
     wanted = said([program, 3072], tmp_path / "alone")
     assert len(wanted) == 26 and all(line.endswith(": ended") for line in wanted)
     assert said_under(iosig, way, tmp_path, program, 3072) == wanted
+
+
+@way
+def test_completions_of_posix_aio_are_called_in_a_thread_of_their_own(
+    iosig: Iosig, compiled: Callable[[Path], Path], tmp_path: Path, way: str
+) -> None:
+    """So a program may hold a lock that the function takes."""
+    program = compiled(ROOT / "tests/support/notified_thread.c")
+    wanted = said([program], tmp_path / "alone")
+    assert len(wanted) == 6 and all("other thread 1" in line for line in wanted[:5])
+    assert said_under(iosig, way, tmp_path, program) == wanted

@@ -1,12 +1,14 @@
 // Calls in which the kernel moves bytes by itself: mmap(2), sendfile(2), copy_file_range(2), splice(2) and aio(7). The
 // kernel does not know containers, so reads and writes here replace its transfers.
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <memory>
@@ -141,10 +143,48 @@ ssize_t copy(int from, off_t* from_offset, int to, off_t* to_offset, std::size_t
   return static_cast<ssize_t>(done);
 }
 
+/// What a thread of SIGEV_THREAD calls. It copies it before the request may be gone.
+struct Notice {
+  explicit Notice(const sigevent& event) : call(event.sigev_notify_function), value(event.sigev_value) {}
+  void (*call)(sigval);
+  sigval value;
+  std::atomic<bool> is_taken{false};
+};
+
+void* call_notified(void* argument) {
+  auto* const notice = static_cast<Notice*>(argument);
+  const auto call = notice->call;
+  const sigval value = notice->value;
+  notice->is_taken.store(true, std::memory_order_release);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);  // as libc's own
+  call(value);
+  return nullptr;
+}
+
+/// Calls the program's function in a thread of its own, since the caller may hold a lock that the function takes. As in
+/// libc it is detached unless the program's attributes say otherwise. Returns an error number.
+int notify_in_thread(const sigevent& event) {
+  pthread_attr_t usual;
+  if (const int failure = ::pthread_attr_init(&usual); failure != 0) return failure;
+  (void)::pthread_attr_setdetachstate(&usual, PTHREAD_CREATE_DETACHED);
+  const auto* const attributes = static_cast<const pthread_attr_t*>(event.sigev_notify_attributes);
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  Notice notice(event);
+  pthread_t thread{};
+  const int failure = ::pthread_create(&thread, attributes != nullptr ? attributes : &usual, call_notified, &notice);
+  while (failure == 0 && !notice.is_taken.load(std::memory_order_acquire)) wait_a_moment();
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::pthread_attr_destroy(&usual);
+  return failure;
+}
+
 void notify(const sigevent& event) {
   if (event.sigev_notify == SIGEV_SIGNAL) (void)::sigqueue(::getpid(), event.sigev_signo, event.sigev_value);
-  if (event.sigev_notify == SIGEV_THREAD && event.sigev_notify_function != nullptr)
-    event.sigev_notify_function(event.sigev_value);
+  if (event.sigev_notify == SIGEV_THREAD && event.sigev_notify_function != nullptr) (void)notify_in_thread(event);
 }
 
 /// Completes a request at once. Stores its result where libc's aio_error() and aio_return() read it.
