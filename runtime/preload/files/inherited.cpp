@@ -71,7 +71,7 @@ template <class Visit>
 void for_each_fd(Visit visit) {
   const long directory = sys_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return;
-  alignas(8) char entries[2048];
+  alignas(8) char entries[1024];
   struct Entry {
     std::uint64_t inode;
     std::int64_t offset;

@@ -24,7 +24,7 @@
 namespace iosig::preload {
 namespace {
 
-constexpr std::size_t max_batch = 64;  ///< requests submitted to the kernel at once
+constexpr std::size_t max_batch = 32;  ///< requests submitted to the kernel at once
 
 /// Executes a request. Returns the result of read(2) or write(2), or -errno.
 std::int64_t carry_out(const iocb& request) {

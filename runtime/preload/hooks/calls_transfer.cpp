@@ -107,7 +107,7 @@ bool is_there(const off_t* offset) {
 /// Copies bytes between two descriptors. Uses and moves the given offsets; null means the file offset.
 ssize_t copy(int from, off_t* from_offset, int to, off_t* to_offset, std::size_t count) {
   const CancellationOff uncancelled;
-  std::array<char, 4096> small;
+  std::array<char, 512> small;
   void* const large = real().mmap(nullptr, step_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   char* const room = large == MAP_FAILED ? small.data() : static_cast<char*>(large);
   const std::size_t room_bytes = large == MAP_FAILED ? small.size() : step_bytes;
@@ -296,15 +296,14 @@ int hook::lio_listio(int mode, aiocb* const* requests, int count, sigevent* even
   }
   if (has_others) {
     constexpr int most = 1024;
-    std::array<aiocb*, most> others{};
     if (count > most) {
       errno = EINVAL;
       return -1;
     }
+    auto** const others = static_cast<aiocb**>(__builtin_alloca(static_cast<std::size_t>(count) * sizeof(aiocb*)));
     for (int n = 0; n < count; ++n)
-      others[static_cast<size_t>(n)] =
-          requests[n] != nullptr && !is_ours(requests[n]->aio_fildes) ? requests[n] : nullptr;
-    if (real().lio_listio(mode, others.data(), count, event) != 0) return -1;
+      others[n] = requests[n] != nullptr && !is_ours(requests[n]->aio_fildes) ? requests[n] : nullptr;
+    if (real().lio_listio(mode, others, count, event) != 0) return -1;
   } else if (event != nullptr && mode == LIO_NOWAIT) {
     notify(*event);
   }

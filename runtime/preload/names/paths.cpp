@@ -242,7 +242,7 @@ namespace {
   if (name.empty() || name.size() > NAME_MAX || is_hidden_name(name)) return false;
   bool is_bound = false;
   return runtime::run_isolated([&] {
-           std::array<char, 2 * PATH_MAX> whole;  // not for the program's stack
+           std::array<char, 2 * PATH_MAX> whole;  // too large for the stack of a signal handler
            // The names that the engine makes in and beside a container are longer, and must also fit into PATH_MAX.
            is_bound = absolute(directory, path, whole) && std::strlen(whole.data()) + max_own_name < PATH_MAX &&
                       std::strlen(path) + max_own_name < PATH_MAX && runtime::is_bound(whole.data());
