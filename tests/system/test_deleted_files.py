@@ -52,7 +52,8 @@ int main(int argc, char **argv) {
     if (!strcmp(how, "move") && (close(fd) || rename(name, other))) return 8;
     if (!strcmp(how, "carry")) {
       char target[4096] = "";
-      if (close(fd) || readlink(name, target, sizeof target - 1) < 0 || symlink(target, other) || unlink(name)) return 15;
+      if (close(fd) || readlink(name, target, sizeof target - 1) < 0) return 15;
+      if (symlink(target, other) || unlink(name)) return 16;
     }
     if (!strcmp(how, "queue") && close(fd)) return 13;
     if (!strcmp(how, "queue") && number >= 8) {  // the oldest of several goes
