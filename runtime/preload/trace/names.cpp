@@ -12,7 +12,6 @@
 #include <cstring>
 
 #include "host/run_isolated.h"
-#include "iosig/base/signals.h"
 #include "preload/files/open_file.h"
 #include "preload/trace/recorder.h"
 #include "preload/trace/thread_part.h"
@@ -107,7 +106,7 @@ std::uint32_t with_part(Find find) {
   const runtime::ErrnoKept kept;
   ThreadPart* part = this_part;
   if (part->limit == 0 && !make_room(part)) return 0;
-  const SignalsLater later;
+  const Undisturbed undisturbed;
   return find(*part);
 }
 

@@ -16,7 +16,6 @@
 #include <span>
 
 #include "host/run_isolated.h"
-#include "iosig/base/signals.h"
 #include "preload/files/raw_calls.h"
 #include "preload/trace/names.h"
 #include "preload/trace/thread_part.h"
@@ -224,7 +223,7 @@ void set_open_places(bool are_noted) { are_places_noted = are_noted; }
   ThreadPart* const part = this_part;
   const LineTable known = program_line_table.load(std::memory_order_relaxed);
   if (part->limit == 0 || known == LineTable::absent) return;
-  const SignalsLater later;
+  const Undisturbed undisturbed;
   PlaceCache& cache = places_of(*part);
   if (known == LineTable::unasked && !find_program_line_table(cache.section_headers)) return;
   if (cache.walk.walks >= max_walks) return;

@@ -18,7 +18,6 @@
 #include "host/diagnostics.h"
 #include "host/run_isolated.h"
 #include "host/unseen_process.h"
-#include "iosig/base/signals.h"
 #include "lines/code_table.h"
 #include "preload/trace/process_facts.h"
 #include "preload/trace/recorder.h"
@@ -140,7 +139,7 @@ void publish(const Code& code, ThreadPart& part, bool is_first) {
 
 /// Asks about the program's code again, unless another thread has done so since `before`.
 void learn_code(const Code* before, ThreadPart& part) {
-  const SignalsLater later;
+  const Undisturbed undisturbed;
   while (reading->is_taken.exchange(true, std::memory_order_acquire)) {
     const timespec moment{.tv_sec = 0, .tv_nsec = 1'000'000};
     ::syscall(SYS_nanosleep, &moment, nullptr);

@@ -14,10 +14,10 @@
 #include <csignal>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "host/diagnostics.h"
 #include "host/run_isolated.h"
-#include "iosig/base/signals.h"
 #include "iosig/base/size_limit.h"
 #include "iosig/trace/clock_pair.h"
 #include "iosig/trace/pack.h"
@@ -37,6 +37,10 @@ namespace {
 constinit ThreadPart no_part{};
 /// That of a thread for which no part could be made.
 constinit ThreadPart failed_part{};
+/// That of a thread in Undisturbed.
+constinit ThreadPart busy_part{};
+/// Calls of this thread that were made meanwhile.
+constinit thread_local std::uint32_t calls_meanwhile __attribute__((tls_model("initial-exec"))) = 0;
 
 }  // namespace
 
@@ -350,8 +354,8 @@ void end_thread(void* ended) {
   auto& part = *static_cast<ThreadPart*>(ended);
   if (this_part != &part || part.limit == 0) return;
   const runtime::ErrnoKept kept;
-  const SignalsLater later;
   this_part = &no_part;
+  const Undisturbed undisturbed;
   for (std::uint32_t n = 0; n < std::min<std::size_t>(part.depth, part.open.size()); ++n) abandon(part.open[n]);
   part.depth = 0;
   pack_slots(part);
@@ -362,8 +366,8 @@ void end_thread(void* ended) {
 /// make_room() on a stack that is large enough.
 bool make_room_here(ThreadPart*& part) {
   const runtime::ErrnoKept kept;
-  const SignalsLater later;
-  part = this_part;
+  Undisturbed undisturbed;
+  part = undisturbed.part();
   if (part->is_claiming) {  // a signal handler that has interrupted a claim
     if (part->header != nullptr) ++part->header->lost_calls;
     return false;
@@ -379,7 +383,7 @@ bool make_room_here(ThreadPart*& part) {
   ThreadPart* const made = make_part();
   if (made == nullptr) {
     const int failure = errno;
-    this_part = part = &failed_part;
+    undisturbed.set_part(part = &failed_part);
     say_that_no_part_was_made(failure);
     count_unrecorded();
     return false;
@@ -387,7 +391,7 @@ bool make_room_here(ThreadPart*& part) {
   made->header->tid = static_cast<std::int32_t>(::syscall(SYS_gettid));
   made->header->is_closed = state->is_ending ? 1 : 0;
   made->limit = made->header->slot_capacity;
-  this_part = part = made;
+  undisturbed.set_part(part = made);
   if (made->header->tid != made->header->pid) (void)::pthread_setspecific(thread_end, made);
   return true;
 }
@@ -396,12 +400,21 @@ bool make_room_here(ThreadPart*& part) {
 
 bool make_room(ThreadPart*& part) {
   part = this_part;
+  if (part == &busy_part) ++calls_meanwhile;
+  if (part == &busy_part) return false;
   if (part == &failed_part) count_unrecorded();
   if (part == &failed_part || state == nullptr) return false;
   stack_t other{};
   if (::sigaltstack(nullptr, &other) != 0 || (other.ss_flags & SS_ONSTACK) == 0) return make_room_here(part);
   bool is_made = false;  // packing takes more than a signal handler's stack may have
   return runtime::run_isolated([&] { is_made = make_room_here(part); }) && is_made;
+}
+
+Undisturbed::Undisturbed() : part_(std::exchange(this_part, &busy_part)) {}
+Undisturbed::~Undisturbed() {
+  this_part = part_;
+  const std::uint32_t lost = std::exchange(calls_meanwhile, 0);
+  if (lost != 0 && part_->header != nullptr) part_->header->lost_calls += lost;
 }
 
 void drop_left_calls(ThreadPart& part, std::uint32_t& call) {

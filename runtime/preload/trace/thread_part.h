@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "iosig/base/signals.h"
 #include "iosig/trace/part_layout.h"
 #include "preload/trace/open_places.h"
 #include "preload/trace/recorder.h"
@@ -32,6 +33,22 @@ struct NameCache {
 
 /// Memory that is empty in a child made by fork(); null: there is none.
 [[nodiscard]] void* map_emptied_at_fork(std::size_t bytes);
+
+/// While it lives, this thread's part changes: signals are blocked. Calls of a handler of SIGSYS, which is not blocked,
+/// are not recorded, but counted as lost.
+class Undisturbed {
+ public:
+  Undisturbed();
+  ~Undisturbed();
+  Undisturbed(const Undisturbed&) = delete;
+  Undisturbed& operator=(const Undisturbed&) = delete;
+  [[nodiscard]] ThreadPart* part() const { return part_; }
+  void set_part(ThreadPart* part) { part_ = part; }
+
+ private:
+  SignalsLater signals_later_;
+  ThreadPart* part_;  ///< this_part, before and afterwards
+};
 
 /// Ids in this process, from 1.
 [[nodiscard]] std::uint32_t next_file_id();
