@@ -67,7 +67,8 @@ struct PartMemory {
 
 /// Of this process. In a page that fork() empties: a child that finds it so begins a process of its own.
 struct ProcessState {
-  std::uint64_t process;
+  std::atomic<std::uint64_t> process;  ///< its random number; 0: not begun yet
+  std::atomic<bool> is_begun;          ///< a thread is about to choose the number
   std::atomic<std::uint32_t> files, paths, parts;
   std::atomic<ThreadPart*> all;
   std::atomic<ThreadPart*> free;
@@ -223,9 +224,23 @@ void pack_slots(ThreadPart& part) {
   part.used = kept;
 }
 
-/// Begins a process of its own in a child made by fork().
+/// Calls is_done() until it returns true, for a quarter of a second at most: the thread that it waits for may be one
+/// that a handler of SIGSYS has interrupted, or may not exist any more.
+template <class IsDone>
+bool is_soon(const IsDone& is_done) {
+  constexpr int tries = 1000;
+  constexpr timespec moment{.tv_sec = 0, .tv_nsec = 250'000};
+  for (int n = 0; n < tries; ++n) {
+    if (is_done()) return true;
+    ::syscall(SYS_nanosleep, &moment, nullptr);
+  }
+  return false;
+}
+
+/// Begins a process of its own, also in a child. One thread does it, and others wait: they would forget what it knows
+/// of the descriptors by then.
 void begin_process() {
-  if (state->process != 0) return;
+  if (state->process != 0 || (state->is_begun.exchange(true) && is_soon([] { return state->process != 0; }))) return;
   std::uint64_t random = 0;
   while (random == 0)
     if (::syscall(SYS_getrandom, &random, sizeof random, GRND_NONBLOCK) != sizeof random)
@@ -233,7 +248,8 @@ void begin_process() {
   forget_descriptions();
   forget_mappings();
   working_directory_changed();
-  state->process = random;
+  std::uint64_t none = 0;
+  state->process.compare_exchange_strong(none, random);
 }
 
 bool make_file(ThreadPart& part) {
