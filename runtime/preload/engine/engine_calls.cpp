@@ -39,10 +39,18 @@ int min_engine_fd() {
   return least;
 }
 
+int duplicate_for_engine(int fd) {
+  const long made = sys_fcntl(fd, F_DUPFD_CLOEXEC, min_engine_fd());
+  if (made >= 0 || errno != EINVAL) return static_cast<int>(made);
+  rlimit limit{};  // has become less than that
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
+  return static_cast<int>(sys_fcntl(fd, F_DUPFD_CLOEXEC, static_cast<long>(limit.rlim_cur / 2)));
+}
+
 int keep_for_engine(int fd) {
   if (fd < 0 || has_own_descriptors) return fd;
   const int errno_before = errno;
-  const auto moved = static_cast<int>(sys_fcntl(fd, F_DUPFD_CLOEXEC, min_engine_fd()));
+  const int moved = duplicate_for_engine(fd);
   errno = errno_before;
   if (moved >= 0) {
     ::syscall(SYS_close, fd);

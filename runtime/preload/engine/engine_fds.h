@@ -47,6 +47,9 @@ extern constinit thread_local bool has_own_descriptors __attribute__((tls_model(
 /// Returns the smallest number that the engine uses for its descriptors.
 int min_engine_fd();
 
+/// Duplicates an open descriptor to a large number, close-on-exec. Returns -1 with errno if none is free.
+int duplicate_for_engine(int fd);
+
 /// Moves an open descriptor to a large number and sets close-on-exec. Returns the new number. Returns -1 for -1.
 int keep_for_engine(int fd);
 

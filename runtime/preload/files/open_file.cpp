@@ -26,6 +26,7 @@
 #include "preload/hooks/user_memory.h"
 #include "preload/prefetch/reads.h"
 #include "preload/trace/recorder.h"
+#include "preload/trace/thread_part.h"
 
 namespace iosig::preload {
 
@@ -182,16 +183,19 @@ __attribute__((constructor(102))) void load() {
       [] {
         runtime::block_signals_at_fork();
         process().lock.lock();
+        if (trace::is_tracing) trace::hold_opens_at_fork();
         if (trace::is_tracing) trace::share_descriptions();
         for (const OpenFile* file : process().files)
           if (file->is_live) file->shared->begun_children.fetch_add(1);
       },
       [] {
+        if (trace::is_tracing) trace::release_opens_after_fork(false);
         process().lock.unlock();
         runtime::restore_signals_at_fork();
       },
       [] {
         reinit_after_fork();
+        if (trace::is_tracing) trace::release_opens_after_fork(true);
         if (trace::is_tracing) trace::forget_descriptions();
         if (prefetch::is_on) prefetch::observer.reinit_after_fork();
         runtime::restore_signals_at_fork();

@@ -79,6 +79,7 @@ struct ThreadPart {
   std::uint32_t pending;      ///< bytes of pending chunks
   std::uint32_t pid, number;  ///< number of the part in its process: its file's name has both
   std::uint64_t device, inode;
+  int fd = -1;       ///< of the part's file, if the part keeps it open
   ThreadPart* next;  ///< of all parts of the process
   ThreadPart* next_free;
 };

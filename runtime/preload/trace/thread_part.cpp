@@ -4,12 +4,14 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -22,6 +24,7 @@
 #include "iosig/trace/clock_pair.h"
 #include "iosig/trace/pack.h"
 #include "iosig/trace/part_bytes.h"
+#include "preload/engine/engine_fds.h"
 #include "preload/files/open_file.h"
 #include "preload/trace/mappings.h"
 #include "preload/trace/names.h"
@@ -70,10 +73,13 @@ struct ProcessState {
   std::atomic<std::uint64_t> process;  ///< its random number; 0: not begun yet
   std::atomic<bool> is_begun;          ///< a thread is about to choose the number
   std::atomic<std::uint32_t> files, paths, parts;
+  std::atomic<std::uint32_t> kept_files;  ///< parts that keep a descriptor
   std::atomic<ThreadPart*> all;
   std::atomic<ThreadPart*> free;
   std::atomic<bool> is_free_taken;
-  std::atomic<bool> is_ending;  ///< what comes now is the C library's flush of its streams
+  std::atomic<bool> has_facts;        ///< a part has what is known of the process
+  std::atomic<bool> is_failure_told;  ///< a thread has no part
+  std::atomic<bool> is_ending;        ///< what comes now is the C library's flush of its streams
 };
 ProcessState* state = nullptr;
 
@@ -116,29 +122,135 @@ const char* path_of(ThreadPart& part) {
   return text.data();
 }
 
-/// Opens the part's file for a moment: the recorder keeps no descriptor that the program could close, and needs none of
-/// its share. -1: its name is gone, or leads to another file by now, **which must not be written**.
-long open_file_of(ThreadPart& part) {
-  const long fd = ::syscall(SYS_openat, AT_FDCWD, path_of(part), O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-  struct stat now {};
-  if (fd < 0 || (::fstat(static_cast<int>(fd), &now) == 0 && now.st_dev == part.device && now.st_ino == part.inode))
-    return fd;
-  ::syscall(SYS_close, fd);
-  return -1;
+/// Calls is_done() until it returns true, for a quarter of a second at most: the thread that it waits for may be one
+/// that a handler of SIGSYS has interrupted, or may not exist any more.
+template <class IsDone>
+bool is_soon(const IsDone& is_done) {
+  constexpr int tries = 1000;
+  constexpr timespec moment{.tv_sec = 0, .tv_nsec = 250'000};
+  for (int n = 0; n < tries; ++n) {
+    if (is_done()) return true;
+    ::syscall(SYS_nanosleep, &moment, nullptr);
+  }
+  return false;
 }
+
+/// How many threads are about to open a part's file; -1: a fork() holds them back.
+std::atomic<int> opens_now{0};
+bool does_fork_hold_opens = false;  ///< protected by the process's lock
+
+/// Delays fork() in other threads.
+class ForksLater {
+ public:
+  ForksLater()
+      : is_counted_(is_soon([] {
+          for (int opens = opens_now; opens >= 0;)
+            if (opens_now.compare_exchange_weak(opens, opens + 1)) return true;
+          return false;
+        })) {}
+  ~ForksLater() {
+    if (is_counted_) --opens_now;
+  }
+  ForksLater(const ForksLater&) = delete;
+  ForksLater& operator=(const ForksLater&) = delete;
+
+ private:
+  bool is_counted_;
+};
+
+bool is_file_of(const ThreadPart& part, long fd) {
+  struct stat now {};
+  return ::fstat(static_cast<int>(fd), &now) == 0 && now.st_dev == part.device && now.st_ino == part.inode;
+}
+
+/// Whether the process's tables of descriptors are about this thread's: not in a child made by vfork(2).
+bool shares_descriptors() { return !has_own_descriptors && !is_stray_child(); }
+
+void close_file(long fd) {
+  const ForksLater forks_later;
+  if (shares_descriptors()) engine_fds.remove(static_cast<int>(fd));
+  ::syscall(SYS_close, fd);
+}
+
+/// Opens the part's file, also with O_CREAT, at a number that the program does not get and cannot close. -1: none is
+/// free, or the file's name is gone, or leads to another file by now, **which must not be written**.
+long open_file_of(ThreadPart& part, int flags) {
+  const char* const path = path_of(part);
+  struct stat named {};
+  const auto ask = [&] { return ::fstatat(AT_FDCWD, path, &named, AT_SYMLINK_NOFOLLOW) == 0; };
+  if ((flags & O_CREAT) == 0 && (!ask() || named.st_dev != part.device || named.st_ino != part.inode)) return -1;
+  const ForksLater forks_later;
+  const int low =
+      static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0600));
+  if (low < 0) return -1;
+  if ((flags & O_CREAT) != 0 && ask()) {
+    part.device = named.st_dev;
+    part.inode = named.st_ino;
+  }
+  // Another thread may replace the small number by a file of the program meanwhile (dup2): it is the program's then.
+  const int high = low < min_engine_fd() ? duplicate_for_engine(low) : low;
+  if (high >= 0 && high != low && is_file_of(part, low)) ::syscall(SYS_close, low);
+  const int fd = high >= 0 ? high : low;
+  if (!is_file_of(part, fd)) {
+    if (fd != low) ::syscall(SYS_close, fd);
+    errno = EBUSY;
+    return -1;
+  }
+  if (shares_descriptors()) engine_fds.add(fd);
+  return fd;
+}
+
+/// Keeps the part's file open, unless the parts have a quarter of the process's descriptors already. A part without
+/// one opens its file for each use, which costs a moment in which a small number is taken.
+void keep_file(ThreadPart& part, long fd) {
+  rlimit limit{};
+  constexpr int least = 10;  // the program expects smaller ones
+  if (fd < least || fd >= max_fds || !shares_descriptors() || ::getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    return close_file(fd);
+  if (state->kept_files.fetch_add(1) < limit.rlim_cur / 4) {
+    part.fd = static_cast<int>(fd);
+  } else {
+    --state->kept_files;
+    close_file(fd);
+  }
+}
+
+/// The part's file while it is used.
+class UsedFile {
+ public:
+  explicit UsedFile(ThreadPart& part) : part_(part), fd_(part.fd) {
+    if (fd_ >= 0 && is_file_of(part, fd_)) return;
+    if (fd_ >= 0 && shares_descriptors()) {  // the program has closed it by a call that this library does not see
+      engine_fds.remove(part.fd);
+      part.fd = -1;
+      --state->kept_files;
+    }
+    fd_ = open_file_of(part, 0);
+  }
+  ~UsedFile() {
+    if (fd_ >= 0 && fd_ != part_.fd) close_file(fd_);
+  }
+  UsedFile(const UsedFile&) = delete;
+  UsedFile& operator=(const UsedFile&) = delete;
+  [[nodiscard]] long fd() const { return fd_; }
+
+ private:
+  ThreadPart& part_;
+  long fd_;
+};
 
 /// Writes all bytes at `offset` of the part's file.
 bool put_in_file(ThreadPart& part, const void* bytes, std::size_t count, std::uint64_t offset) {
   if (exceeds_size_limit(static_cast<std::int64_t>(offset + count))) return false;  // SIGXFSZ would end the program
-  const long fd = open_file_of(part);
-  if (fd < 0) return false;
+  const UsedFile file(part);
+  if (file.fd() < 0) return false;
   std::size_t done = 0;
   while (done < count) {
-    const long put = ::syscall(SYS_pwrite64, fd, static_cast<const char*>(bytes) + done, count - done, offset + done);
+    const long put =
+        ::syscall(SYS_pwrite64, file.fd(), static_cast<const char*>(bytes) + done, count - done, offset + done);
     if (put <= 0) break;
     done += static_cast<std::size_t>(put);
   }
-  ::syscall(SYS_close, fd);
   return done == count;
 }
 
@@ -158,11 +270,8 @@ bool fill(long fd, std::size_t first, std::size_t end) {
 
 /// Grows the part from its first slots to all. false: the directory is full.
 bool grow(ThreadPart& part) {
-  const long fd = open_file_of(part);
-  if (fd < 0) return false;
-  const bool is_done = fill(fd, slots_offset + first_slots * sizeof(Slot), chunks_offset);
-  ::syscall(SYS_close, fd);
-  if (!is_done) return false;
+  const UsedFile file(part);
+  if (file.fd() < 0 || !fill(file.fd(), slots_offset + first_slots * sizeof(Slot), chunks_offset)) return false;
   part.header->slot_capacity = max_slots;
   part.limit = max_slots;
   return true;
@@ -224,19 +333,6 @@ void pack_slots(ThreadPart& part) {
   part.used = kept;
 }
 
-/// Calls is_done() until it returns true, for a quarter of a second at most: the thread that it waits for may be one
-/// that a handler of SIGSYS has interrupted, or may not exist any more.
-template <class IsDone>
-bool is_soon(const IsDone& is_done) {
-  constexpr int tries = 1000;
-  constexpr timespec moment{.tv_sec = 0, .tv_nsec = 250'000};
-  for (int n = 0; n < tries; ++n) {
-    if (is_done()) return true;
-    ::syscall(SYS_nanosleep, &moment, nullptr);
-  }
-  return false;
-}
-
 /// Begins a process of its own, also in a child. One thread does it, and others wait: they would forget what it knows
 /// of the descriptors by then.
 void begin_process() {
@@ -252,19 +348,26 @@ void begin_process() {
   state->process.compare_exchange_strong(none, random);
 }
 
+/// That this thread could not use for a part; 0: none.
+constinit thread_local std::uint32_t unused_number __attribute__((tls_model("initial-exec"))) = 0;
+
 bool make_file(ThreadPart& part) {
-  part.number = state->parts.fetch_add(1) + 1;
+  part.number = unused_number != 0 ? std::exchange(unused_number, 0) : state->parts.fetch_add(1) + 1;
   part.pid = static_cast<std::uint32_t>(::getpid());
-  const long fd =
-      ::syscall(SYS_openat, AT_FDCWD, path_of(part), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0) return false;
+  const long fd = open_file_of(part, O_CREAT | O_EXCL);
+  if (fd < 0) {
+    const runtime::ErrnoKept kept;
+    if (errno == EBUSY) ::syscall(SYS_unlinkat, AT_FDCWD, path_of(part), 0);
+    if (errno != EEXIST) unused_number = part.number;
+    return false;
+  }
   void* mapped = MAP_FAILED;
-  struct stat made {};
-  if (::fstat(static_cast<int>(fd), &made) == 0 && fill(fd, 0, slots_offset + first_slots * sizeof(Slot)))
+  if (fill(fd, 0, slots_offset + first_slots * sizeof(Slot)))
     mapped = ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd), 0);
-  ::syscall(SYS_close, fd);
   if (mapped == MAP_FAILED) {
     const runtime::ErrnoKept kept;
+    close_file(fd);
+    unused_number = part.number;
     ::syscall(SYS_unlinkat, AT_FDCWD, path_of(part), 0);
     return false;
   }
@@ -282,11 +385,10 @@ bool make_file(ThreadPart& part) {
                                         static_cast<std::uint64_t>(time.tv_nsec),
                          .boot = boot_number()});
   header->slot_capacity = first_slots;
-  part.device = made.st_dev;
-  part.inode = made.st_ino;
   part.header = header;
   part.slots = reinterpret_cast<Slot*>(static_cast<std::byte*>(mapped) + slots_offset);
   part.chunks_end = chunks_offset;
+  keep_file(part, fd);
   return true;
 }
 
@@ -323,7 +425,7 @@ ThreadPart* make_part() {
   part->next = state->all.load();
   while (!state->all.compare_exchange_weak(part->next, part)) {
   }
-  if (part->number == 1) write_process_facts(*part);
+  if (!state->has_facts.exchange(true)) write_process_facts(*part);
   return part;
 }
 
@@ -348,15 +450,20 @@ void count_unrecorded() {
 }
 
 void say_that_no_part_was_made(int failure) {
-  static std::atomic<bool> is_said{false};
-  if (is_said.exchange(true)) return;
-  unrecorded = map_unrecorded();
+  if (state->is_failure_told.exchange(true)) return;
   if (Unrecorded* const all = unrecorded; all != nullptr) __atomic_fetch_add(&all->processes, 1, __ATOMIC_RELAXED);
   if (!is_first_to_say("no-part")) return;
   (void)runtime::run_isolated([&] {
     runtime::say(fmt::format("tracing fails in this process: cannot make a file in '{}': {}; the program goes on",
                              trace_directory, std::strerror(failure)));  // NOLINT(concurrency-mt-unsafe)
   });
+}
+
+/// Whether a thread without a part tries to make one: at its calls 1, 2, 4, ... 1024, and then at every 1024th.
+bool is_time_to_try() {
+  static constinit thread_local std::uint32_t calls __attribute__((tls_model("initial-exec"))) = 0;
+  constexpr std::uint32_t rarest = 1024;
+  return ++calls % rarest == 0 || (calls < rarest && std::has_single_bit(calls));
 }
 
 /// Ends a call that never returns: longjmp(3) or the cancellation of its thread has left it.
@@ -418,8 +525,11 @@ bool make_room(ThreadPart*& part) {
   part = this_part;
   if (part == &busy_part) ++calls_meanwhile;
   if (part == &busy_part) return false;
-  if (part == &failed_part) count_unrecorded();
-  if (part == &failed_part || state == nullptr) return false;
+  if (state == nullptr) return false;
+  if (part == &failed_part && !is_time_to_try()) {
+    count_unrecorded();
+    return false;
+  }
   stack_t other{};
   if (::sigaltstack(nullptr, &other) != 0 || (other.ss_flags & SS_ONSTACK) == 0) return make_room_here(part);
   bool is_made = false;  // packing takes more than a signal handler's stack may have
@@ -497,7 +607,22 @@ void start_parts(std::string_view directory, bool in_microseconds) {
   prepare_to_pack();
   void* const page = map_emptied_at_fork(page_bytes);
   if (page == nullptr || ::pthread_key_create(&thread_end, end_thread) != 0) return;
+  unrecorded = map_unrecorded();  // later there may be no descriptor for it
   state = new (page) ProcessState{};
+}
+
+void hold_opens_at_fork() {
+  does_fork_hold_opens = is_soon([] {
+    int none = 0;
+    return opens_now.compare_exchange_strong(none, -1);
+  });
+}
+
+void release_opens_after_fork(bool is_child) {
+  if (is_child || does_fork_hold_opens) opens_now = 0;
+  if (!is_child) return;
+  unused_number = 0;
+  if (this_part == &failed_part) this_part = &no_part;
 }
 
 [[gnu::hot]] void mark_parts(bool are_closed) {
