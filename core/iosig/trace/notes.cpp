@@ -81,7 +81,8 @@ std::vector<std::string> notes_on(const Trace& trace, NamedClocks clocks) {
     notes.push_back(fmt::format("{} names of files could not be kept: the trace's directory was full", names));
   if (const std::uint64_t count = trace.unrecorded_processes(); count > 0)
     notes.push_back(
-        fmt::format("{} for which no file could be made, because the trace's directory was full or gone or no descriptor was free, made {} calls",
+        fmt::format("{} for which no file could be made, because the trace's directory was full or gone or no "
+                    "descriptor was free, made {} calls",
                     count == 1 ? "1 process" : fmt::format("{} processes", count), trace.unrecorded_calls()));
   if (const std::uint64_t missing = trace.missing_parts(); missing > 0)
     notes.push_back(missing == 1 ? "the part of 1 thread is not there: removed, or not made"
