@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/types.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstring>
@@ -34,8 +35,7 @@ template <class Use>
     return -1;
   }
   char* const manifest = static_cast<char*>(__builtin_alloca(length + 1 + container_manifest_name.size() + 1));
-  std::memcpy(manifest, path, length);
-  char* name = manifest + length;
+  char* name = std::copy_n(path, length, manifest);
   if (length > 0) *name++ = '/';
   name[container_manifest_name.copy(name, container_manifest_name.size())] = '\0';
   return use(manifest);
