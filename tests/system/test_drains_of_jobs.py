@@ -70,6 +70,18 @@ def test_a_job_is_settled_when_it_has_ended(world: World, job: Job) -> None:
     assert "nothing is redirected" in world.iosig("finalize", "--job", "4711").stdout
 
 
+def test_a_process_that_has_ended_does_not_count_before_its_parent_asks(world: World) -> None:
+    prepare = f"'{world.iosig.binary}' prepare out random; echo data > out"
+    shell = subprocess.Popen(
+        ["setsid", "bash", "-c", prepare], env=world.env | {"SLURM_JOB_ID": "4712"}, cwd=world.work,
+        stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    eventually(lambda: not is_alive(shell.pid))  # a zombie
+    world.iosig("finalize", "--job", "4712")
+    assert is_home(world.work / "out")
+    shell.wait()
+
+
 def test_a_program_of_the_job_that_left_its_session_is_waited_for(world: World, job: Job) -> None:
     path = world.work / "out"
     job.do(f"'{world.iosig.binary}' prepare out random; echo data > out; setsid sleep 100 & echo $! > sleeper")

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Iosig
+from draining import eventually
 from mounting import Mount, is_mounted
 from redirecting import needs_mounts
 from tracing import Row, rows_of
@@ -153,6 +154,7 @@ def test_the_trace_is_readable_while_it_grows(iosig: Iosig, mount: Mount, tmp_pa
     program = subprocess.Popen([sys.executable, "-c", WRITE_ON, directory / "data", counts])
     try:
         before = 0
+        eventually(lambda: any(counts.read_bytes()[:8]), "the program does not write")
         for _ in range(10):
             (least,) = struct.unpack("<Q", counts.read_bytes()[:8])
             info = iosig.json("trace", "info", trace)

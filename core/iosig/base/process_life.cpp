@@ -57,14 +57,26 @@ bool has_machines_clock() {
   return ::stat("/proc/self/ns/time", &status) != 0 ? errno == ENOENT : status.st_ino == initial_time_namespace;
 }
 
-/// Returns field 22 of the process's stat, or nothing if it is gone or hidden. The second field, the command name, may
-/// contain blanks and parentheses.
-std::optional<std::int64_t> start_of(std::string_view process) {
+/// Returns the process's stat, or "" if it is gone or hidden. The second field, the command name, may contain blanks
+/// and parentheses.
+std::string_view stat_of(std::string_view process, std::array<char, 2048>& space) {
   const Fd file(::open(ProcPath(process, "stat").text.data(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 2048> space;
   const ssize_t got = file ? ::read(file.get(), space.data(), space.size()) : -1;
-  if (got <= 0) return {};
-  const std::string_view stat(space.data(), static_cast<std::size_t>(got));
+  return {space.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
+}
+
+/// Returns whether the process has ended, and only its parent has not asked for its status yet.
+bool is_zombie(std::string_view process) {
+  std::array<char, 2048> space;
+  const std::string_view stat = stat_of(process, space);
+  const std::size_t at = stat.rfind(") ");
+  return at != std::string_view::npos && (stat.substr(at + 2).starts_with('Z') || stat.substr(at + 2).starts_with('X'));
+}
+
+/// Returns field 22 of the process's stat, or nothing if it is gone or hidden.
+std::optional<std::int64_t> start_of(std::string_view process) {
+  std::array<char, 2048> space;
+  const std::string_view stat = stat_of(process, space);
   std::size_t at = stat.rfind(')');
   for (int field = 2; field < 22 && at != std::string_view::npos; ++field) at = stat.find(' ', at + 1);
   std::int64_t ticks = 0;
@@ -245,7 +257,7 @@ Life session_life_here(const SessionId& session) {
   const bool listed = for_each_process([&](std::string_view process) {
     const auto pid = parse_count<std::uint32_t>(process);
     const pid_t of = pid ? ::getsid(static_cast<pid_t>(*pid)) : -1;
-    found = of == session.session;
+    found = of == session.session && !is_zombie(process);
     unsure = unsure || (of < 0 && errno != ESRCH);
     return !found;
   });
