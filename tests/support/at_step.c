@@ -49,7 +49,7 @@ static int write_late(const char* path, int flags) {
   return close(fd) == 0 || why != 0 ? why : failed();
 }
 
-/* What the actor of `hold` waits for: the other end is closed when the command has ended. */
+/* A pipe: at_step closes its write end when the command has ended, and the actor of `hold` waits for that. */
 static int command_runs[2] = {-1, -1};
 
 static int hold(const char* path, const char* resolved) {

@@ -127,7 +127,7 @@ static void* call(void* unused) {
   return NULL;
 }
 
-/* What the program does with files afterwards. */
+/* Uses files after the thread was cancelled: the library must still work. */
 static void work(int number) {
   const long wanted = number + 1;
   long found = 0;

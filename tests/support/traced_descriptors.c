@@ -1,11 +1,15 @@
-// What a program does with descriptors while other threads of it are traced. Makes `data`, and prints what it finds:
-//     redirect   close(1) and dup2(log, 1) again and again: the failures, and the bytes of `log`, of which 10 are
-//     written numbers    close(1) and open(2): how often that gave another number fork       children that have
-//     inherited a descriptor of the trace full       writes when no descriptor is free any more late       reads when
-//     none is free from the first call on, then more when some are, also in a child jail       writes after chroot(2)
-//     user       writes after setuid(2)
-//     threads    512 threads that have a file open each at once, with a limit of 1024 descriptors: failed opens
-//     closed     writes after all descriptors from 3 on were closed by loops over their numbers
+/* Works with descriptors while other threads of the program are traced. Makes `data`, and prints what it finds:
+ *
+ *   redirect   close(1) and dup2(log, 1) again and again: the failures, and the bytes of `log`, of which 10 are written
+ *   numbers    close(1) and open(2): how often that gave another number
+ *   fork       children that have inherited a descriptor of the trace
+ *   full       writes when no descriptor is free any more
+ *   late       reads when none is free from the first call on, then more when some are, also in a child
+ *   jail       writes after chroot(2)
+ *   user       writes after setuid(2)
+ *   threads    512 threads that have a file open each at once, with a limit of 1024 descriptors: failed opens
+ *   closed     writes after all descriptors from 3 on were closed by loops over their numbers
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

@@ -258,8 +258,7 @@ Result<bool> is_complete_at_home(const Place& home, const Survey& found, ChangeW
 Result<void> sync_directory(const Place& place) {
   const Fd directory(::openat(place.directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // A directory that cannot be opened for reading is not flushed.
-  if (!directory || ::fsync(directory.get()) == 0 || errno == EINVAL || errno == EROFS) return {};
-  return system_failure("sync the directory", place.directory_path);
+  return directory ? sync_file(directory, place.directory_path) : Result<void>();
 }
 
 Result<std::string> bring_home(const JournalEntry& entry, const Survey& found, const SettleOptions& options) {
@@ -300,9 +299,8 @@ Result<bool> retire_if_home(const Place& home, const JournalEntry& entry, const 
   if (auto same = is_complete_at_home(home, found, watch, held, options.copy.progress); !same || !*same) return same;
   if (options.dry_run) return true;
   // A program has put the bytes there, perhaps just now: the comparison has read them from the page cache.
-  for (const Fd& file : held)
-    if (file && ::fsync(file.get()) != 0 && errno != EINVAL && errno != EROFS)
-      return system_failure("sync", home.path());
+  const Fd& file_at_home = held.back();
+  if (auto synced = sync_file(file_at_home, home.path()); !synced) return pass_on(synced.error());
   if (auto synced = sync_directory(home); !synced) return pass_on(synced.error());
   if (auto retired = retire(from, entry); !retired)
     return fail(retired.error().kind, "{}", still_there(entry, retired.error()));

@@ -8,13 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
-#include <filesystem>
-#include <string>
-#include <system_error>
 
 #include "iosig/base/text.h"
 #include "iosig/enact/agreement.h"
+#include "iosig/enact/open_files.h"
 
 namespace iosig {
 namespace {
@@ -46,35 +43,23 @@ tl::unexpected<Error> just_removed(std::string_view directory, std::string_view 
 
 namespace {
 
-/// Whether a process other than this one, of those that this user may inspect, has the file open, by /proc.
-bool is_open_in_proc(int file) {
-  const auto target_of = [](const std::filesystem::path& link) {
-    std::array<char, PATH_MAX> text;
-    const ssize_t length = ::readlink(link.c_str(), text.data(), text.size());
-    return std::string(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
-  };
-  const std::string wanted = target_of(fmt::format("/proc/self/fd/{}", file)), self = std::to_string(::getpid());
-  std::error_code ignored;  // processes may exit meanwhile, and those of others cannot be read
-  const std::filesystem::directory_iterator end;
-  for (std::filesystem::directory_iterator process("/proc", ignored); process != end; process.increment(ignored)) {
-    const std::string pid = process->path().filename();
-    if (pid.find_first_not_of("0123456789") != std::string::npos || pid == self) continue;
-    for (std::filesystem::directory_iterator fd(process->path() / "fd", ignored); fd != end; fd.increment(ignored))
-      if (target_of(fd->path()) == wanted) return true;
-  }
-  return false;
+enum class Lease { granted, refused, unsupported };
+
+Lease ask_lease(int file) {
+  // A program that opens the file now breaks the lease. The default signal for that would end this process, so a signal
+  // that is ignored by default is set.
+  (void)::fcntl(file, F_SETSIG, SIGURG);
+  // The kernel grants a write lease only on a file that is neither open nor mapped by anyone else.
+  if (::fcntl(file, F_SETLEASE, F_WRLCK) != 0) return errno == EAGAIN ? Lease::refused : Lease::unsupported;
+  (void)::fcntl(file, F_SETLEASE, F_UNLCK);
+  return Lease::granted;
 }
 
 }  // namespace
 
 bool is_open_elsewhere(int file) {
-  // A program that opens the file now breaks the lease. The default signal for that would end this process, so a signal
-  // that is ignored by default is set.
-  (void)::fcntl(file, F_SETSIG, SIGURG);
-  // The kernel grants a write lease only on a file that is neither open nor mapped by anyone else.
-  if (::fcntl(file, F_SETLEASE, F_WRLCK) != 0) return errno == EAGAIN || is_open_in_proc(file);
-  (void)::fcntl(file, F_SETLEASE, F_UNLCK);
-  return false;
+  const Lease lease = ask_lease(file);
+  return lease == Lease::refused || (lease == Lease::unsupported && is_open_in_another_process(file));
 }
 
 ChangeWatch::ChangeWatch(const Fd& directory)
@@ -145,7 +130,10 @@ bool ChangeWatch::is_as_added(const File& file, const std::string& renamed_to) c
 /// 2. Inodes, sizes, times, and the names in the directory.
 /// 3. Contents, if the first two may have missed a write.
 Result<ChangeWatch::Answer> ChangeWatch::look(bool thorough, bool may_be_open, const std::string& renamed_to) {
-  const auto is_open = [](const File& file) { return file.file && is_open_elsewhere(file.file->get()); };
+  const auto is_open = [&](const File& file) {  // processes are searched once, at last: that takes milliseconds
+    return file.file &&
+           (thorough ? is_open_elsewhere(file.file->get()) : ask_lease(file.file->get()) == Lease::refused);
+  };
   const auto differs = [&](const File& file) { return !is_as_added(file, renamed_to); };
   if (!may_be_open && std::ranges::any_of(files_, is_open)) return Answer::in_use;
   if (std::ranges::any_of(files_, differs)) return Answer::changed;

@@ -52,7 +52,8 @@ class ChangeWatch {
     in_use,   ///< a program has a file open
     changed,  ///< a file was written, replaced or removed, its attributes changed, or a name was created or removed
   };
-  /// Whether the files are unchanged since they were added. `thorough` also compares contents: use it for the last
+  /// Whether the files are unchanged since they were added. `thorough` also compares contents, and asks which files
+  /// processes have open where there are no leases: use it for the last
   /// check, when no path leads to the files any more. `may_be_open`: accept open descriptors of other processes.
   /// `renamed_to`: the current name of the one watched file.
   [[nodiscard]] Result<Answer> look(bool thorough, bool may_be_open, const std::string& renamed_to = {});

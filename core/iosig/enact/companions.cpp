@@ -97,8 +97,9 @@ Result<bool> is_copy_at_home(const Place& home, const Place& data, const Compani
   const std::size_t index = watch.add(companion.name, std::move(original));
   auto same = same_content(copy.get(), watch.file(index).get(), {});
   if (!same || !*same) return same;
-  if (::fsync(copy.get()) != 0 && errno != EINVAL && errno != EROFS)  // the original will be deleted
-    return system_failure("sync", fmt::format("{}/{}", home.directory_path, companion.home_name));
+  // The original will be deleted.
+  if (auto synced = sync_file(copy, fmt::format("{}/{}", home.directory_path, companion.home_name)); !synced)
+    return pass_on(synced.error());
   watch.set_copy(index, copy);
   held.push_back(std::move(copy));
   return true;
@@ -171,8 +172,7 @@ Result<void> CompanionsHome::stage(bool one_device, ChangeWatch& watch, const Co
   staging_ = *std::move(staging);
   for (const Companion& companion : from_.companions)
     if (auto staged = stage_one(companion, one_device, watch, options); !staged) return staged;
-  if (::fsync(staging_.get()) != 0 && errno != EINVAL) return system_failure("sync", link_.directory_path);
-  return {};
+  return sync_file(staging_, link_.directory_path);
 }
 
 /// Example: `a.db-wal` beside the data becomes `.iosig-<id>.companions/a.db-wal`. On one file system it is a second

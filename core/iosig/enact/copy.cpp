@@ -266,7 +266,7 @@ Result<Copy> copy_verified(const Fd& data, const Place& to, const CopyOptions& o
   }
   if (!file) return write_failure("create a file in", to.directory_path, errno);
   if (is_partial) {
-    // What the page cache has of the killed run's copy may never have been stored.
+    // The page cache may hold parts of the copy that the device refused after the run was killed.
     if (::fsync(file.get()) != 0) return write_failure("sync", to.path(), errno);
     (void)::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
   }

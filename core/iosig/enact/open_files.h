@@ -23,6 +23,9 @@ using OpenFiles = std::map<std::string, int, std::less<>>;
 /// Whether the process runs the executable file of this process.
 [[nodiscard]] bool runs_this_program(int pid);
 
+/// Whether a process other than this one, of those that this user may inspect, has the open file open by the same path.
+[[nodiscard]] bool is_open_in_another_process(int file);
+
 /// Whether a program has the data or a companion open now, tested with leases. Also finds processes that /proc hides,
 /// and programs that opened the files after `open_redirected_files`.
 [[nodiscard]] bool is_in_use(const Destination& destination);

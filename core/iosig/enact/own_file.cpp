@@ -36,6 +36,11 @@ Fd open_own_to_read(int directory, const std::string& name) {
   return file ? std::move(file) : refused();
 }
 
+Result<void> sync_file(const Fd& file, const std::string& shown) {
+  if (::fsync(file.get()) == 0 || errno == EINVAL || errno == EROFS) return {};
+  return system_failure("sync", shown);
+}
+
 void ensure_mode(const Fd& directory, const std::string& name, unsigned mode) {
   struct stat status {};
   if (::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(status.st_mode)) return;

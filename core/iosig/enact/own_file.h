@@ -1,5 +1,5 @@
-// Access to files of this user whose mode denies even their owner access: umask 0777, or a program that created them
-// write-only.
+// Access to files of this user, also those whose mode denies even their owner access: umask 0777, or a program that
+// created them write-only.
 #pragma once
 
 #include <string>
@@ -16,6 +16,9 @@ namespace iosig {
 [[nodiscard]] inline Fd open_own_to_read(const Place& place) {
   return open_own_to_read(place.directory.get(), place.name);
 }
+
+/// Flushes an open file or directory, if its file system can. `shown`: its path, for the message.
+[[nodiscard]] Result<void> sync_file(const Fd& file, const std::string& shown);
 
 /// Sets the mode of `name` in `directory` to `mode` if this user owns it and a permission of `mode` is missing, because
 /// the umask of the creating program removed it.

@@ -123,9 +123,9 @@ constexpr Parameter parameters[] = {
     // | `random`, `sequential` | accesses are at random offsets; accesses are contiguous | descriptive |
     flag<&S::access, AccessOrder::random>("random", "accesses jump about", order),
     flag<&S::access, AccessOrder::sequential>("sequential", "accesses follow one another", order),
-    // | `sync`, `nosync` | each operation waits for the storage (fdatasync, O_SYNC, O_DIRECT), the default. What such
-    // a stream has written counts as read from the page cache, which O_DIRECT does not; operations go through the page
-    // cache | descriptive |
+    // | `sync`, `nosync` | each operation waits for the storage (fdatasync, O_SYNC, O_DIRECT), the default, and
+    // reads of data that the stream has written come from the page cache (not with O_DIRECT); operations go through the
+    // page cache | descriptive |
     flag<&S::synchrony, Synchrony::sync>("sync", "each operation waits for the storage: fdatasync, O_SYNC, O_DIRECT",
                                          synchrony),
     flag<&S::synchrony, Synchrony::nosync>("nosync", "operations go through the page cache, nothing waits", synchrony),

@@ -25,6 +25,7 @@
 #include "preload/files/raw_calls.h"
 #include "preload/hooks/user_memory.h"
 #include "preload/prefetch/reads.h"
+#include "preload/trace/part_file.h"
 #include "preload/trace/recorder.h"
 #include "preload/trace/thread_part.h"
 
@@ -196,6 +197,7 @@ __attribute__((constructor(102))) void load() {
       [] {
         reinit_after_fork();
         if (trace::is_tracing) trace::release_opens_after_fork(true);
+        if (trace::is_tracing) trace::try_again_after_fork();
         if (trace::is_tracing) trace::forget_descriptions();
         if (prefetch::is_on) prefetch::observer.reinit_after_fork();
         runtime::restore_signals_at_fork();

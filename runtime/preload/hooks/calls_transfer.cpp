@@ -143,7 +143,8 @@ ssize_t copy(int from, off_t* from_offset, int to, off_t* to_offset, std::size_t
   return static_cast<ssize_t>(done);
 }
 
-/// What a thread of SIGEV_THREAD calls. It copies it before the request may be gone.
+/// The function of a SIGEV_THREAD request and its argument. The new thread copies them, because the request may be gone
+/// when it calls the function.
 struct Notice {
   explicit Notice(const sigevent& event) : call(event.sigev_notify_function), value(event.sigev_value) {}
   void (*call)(sigval);

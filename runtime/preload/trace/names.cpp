@@ -71,20 +71,20 @@ char* put_directory(ThreadPart& part, int directory, char* text, std::size_t roo
   if (directory == AT_FDCWD) {
     NameCache& names = names_of(part);
     const std::uint32_t changes = directory_changes.load(std::memory_order_relaxed);
-    if (names.directory_changes != changes && is_stray_child()) {  // the cache is its parent's
+    const bool is_known = names.directory_changes == changes;
+    if (!is_known && is_stray_child()) {  // the cache is its parent's
       const long length = ::syscall(SYS_getcwd, text, room);
       if (length <= 0) return nullptr;
       text += length - 1;
-      if (text[-1] != '/') *text++ = '/';
-      return text;
+    } else {
+      if (!is_known) {
+        const long length = ::syscall(SYS_getcwd, names.directory.data(), names.directory.size());
+        if (length <= 0) return nullptr;
+        names.directory_length = static_cast<std::uint32_t>(length - 1);
+        names.directory_changes = changes;
+      }
+      text = std::copy_n(names.directory.data(), names.directory_length, text);
     }
-    if (names.directory_changes != changes) {
-      const long length = ::syscall(SYS_getcwd, names.directory.data(), names.directory.size());
-      if (length <= 0) return nullptr;
-      names.directory_length = static_cast<std::uint32_t>(length - 1);
-      names.directory_changes = changes;
-    }
-    text = std::copy_n(names.directory.data(), names.directory_length, text);
   } else {
     char link[32] = "/proc/self/fd/";
     char digits[12];

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,14 +19,13 @@
 
 #include "host/diagnostics.h"
 #include "host/run_isolated.h"
-#include "iosig/base/size_limit.h"
 #include "iosig/trace/clock_pair.h"
 #include "iosig/trace/pack.h"
 #include "iosig/trace/part_bytes.h"
-#include "preload/engine/engine_fds.h"
 #include "preload/files/open_file.h"
 #include "preload/trace/mappings.h"
 #include "preload/trace/names.h"
+#include "preload/trace/part_file.h"
 #include "preload/trace/process_facts.h"
 
 namespace iosig::preload::trace {
@@ -73,7 +71,6 @@ struct ProcessState {
   std::atomic<std::uint64_t> process;  ///< its random number; 0: not begun yet
   std::atomic<bool> is_begun;          ///< a thread is about to choose the number
   std::atomic<std::uint32_t> files, paths, parts;
-  std::atomic<std::uint32_t> kept_files;  ///< parts that keep a descriptor
   std::atomic<ThreadPart*> all;
   std::atomic<ThreadPart*> free;
   std::atomic<bool> is_free_taken;
@@ -122,156 +119,10 @@ const char* path_of(ThreadPart& part) {
   return text.data();
 }
 
-/// Calls is_done() until it returns true, for a quarter of a second at most: the thread that it waits for may be one
-/// that a handler of SIGSYS has interrupted, or may not exist any more.
-template <class IsDone>
-bool is_soon(const IsDone& is_done) {
-  constexpr int tries = 1000;
-  constexpr timespec moment{.tv_sec = 0, .tv_nsec = 250'000};
-  for (int n = 0; n < tries; ++n) {
-    if (is_done()) return true;
-    ::syscall(SYS_nanosleep, &moment, nullptr);
-  }
-  return false;
-}
-
-/// How many threads are about to open a part's file; -1: a fork() holds them back.
-std::atomic<int> opens_now{0};
-bool does_fork_hold_opens = false;  ///< protected by the process's lock
-
-/// Delays fork() in other threads.
-class ForksLater {
- public:
-  ForksLater()
-      : is_counted_(is_soon([] {
-          for (int opens = opens_now; opens >= 0;)
-            if (opens_now.compare_exchange_weak(opens, opens + 1)) return true;
-          return false;
-        })) {}
-  ~ForksLater() {
-    if (is_counted_) --opens_now;
-  }
-  ForksLater(const ForksLater&) = delete;
-  ForksLater& operator=(const ForksLater&) = delete;
-
- private:
-  bool is_counted_;
-};
-
-bool is_file_of(const ThreadPart& part, long fd) {
-  struct stat now {};
-  return ::fstat(static_cast<int>(fd), &now) == 0 && now.st_dev == part.device && now.st_ino == part.inode;
-}
-
-/// Whether the process's tables of descriptors are about this thread's: not in a child made by vfork(2).
-bool shares_descriptors() { return !has_own_descriptors && !is_stray_child(); }
-
-void close_file(long fd) {
-  const ForksLater forks_later;
-  if (shares_descriptors()) engine_fds.remove(static_cast<int>(fd));
-  ::syscall(SYS_close, fd);
-}
-
-/// Opens the part's file, also with O_CREAT, at a number that the program does not get and cannot close. -1: none is
-/// free, or the file's name is gone, or leads to another file by now, **which must not be written**.
-long open_file_of(ThreadPart& part, int flags) {
-  const char* const path = path_of(part);
-  struct stat named {};
-  const auto ask = [&] { return ::fstatat(AT_FDCWD, path, &named, AT_SYMLINK_NOFOLLOW) == 0; };
-  if ((flags & O_CREAT) == 0 && (!ask() || named.st_dev != part.device || named.st_ino != part.inode)) return -1;
-  const ForksLater forks_later;
-  const int low =
-      static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0600));
-  if (low < 0) return -1;
-  if ((flags & O_CREAT) != 0 && ask()) {
-    part.device = named.st_dev;
-    part.inode = named.st_ino;
-  }
-  // Another thread may replace the small number by a file of the program meanwhile (dup2): it is the program's then.
-  const int high = low < min_engine_fd() ? duplicate_for_engine(low) : low;
-  if (high >= 0 && high != low && is_file_of(part, low)) ::syscall(SYS_close, low);
-  const int fd = high >= 0 ? high : low;
-  if (!is_file_of(part, fd)) {
-    if (fd != low) ::syscall(SYS_close, fd);
-    errno = EBUSY;
-    return -1;
-  }
-  if (shares_descriptors()) engine_fds.add(fd);
-  return fd;
-}
-
-/// Keeps the part's file open, unless the parts have a quarter of the process's descriptors already. A part without
-/// one opens its file for each use, which costs a moment in which a small number is taken.
-void keep_file(ThreadPart& part, long fd) {
-  rlimit limit{};
-  constexpr int least = 10;  // the program expects smaller ones
-  if (fd < least || fd >= max_fds || !shares_descriptors() || ::getrlimit(RLIMIT_NOFILE, &limit) != 0)
-    return close_file(fd);
-  if (state->kept_files.fetch_add(1) < limit.rlim_cur / 4) {
-    part.fd = static_cast<int>(fd);
-  } else {
-    --state->kept_files;
-    close_file(fd);
-  }
-}
-
-/// The part's file while it is used.
-class UsedFile {
- public:
-  explicit UsedFile(ThreadPart& part) : part_(part), fd_(part.fd) {
-    if (fd_ >= 0 && is_file_of(part, fd_)) return;
-    if (fd_ >= 0 && shares_descriptors()) {  // the program has closed it by a call that this library does not see
-      engine_fds.remove(part.fd);
-      part.fd = -1;
-      --state->kept_files;
-    }
-    fd_ = open_file_of(part, 0);
-  }
-  ~UsedFile() {
-    if (fd_ >= 0 && fd_ != part_.fd) close_file(fd_);
-  }
-  UsedFile(const UsedFile&) = delete;
-  UsedFile& operator=(const UsedFile&) = delete;
-  [[nodiscard]] long fd() const { return fd_; }
-
- private:
-  ThreadPart& part_;
-  long fd_;
-};
-
-/// Writes all bytes at `offset` of the part's file.
-bool put_in_file(ThreadPart& part, const void* bytes, std::size_t count, std::uint64_t offset) {
-  if (exceeds_size_limit(static_cast<std::int64_t>(offset + count))) return false;  // SIGXFSZ would end the program
-  const UsedFile file(part);
-  if (file.fd() < 0) return false;
-  std::size_t done = 0;
-  while (done < count) {
-    const long put =
-        ::syscall(SYS_pwrite64, file.fd(), static_cast<const char*>(bytes) + done, count - done, offset + done);
-    if (put <= 0) break;
-    done += static_cast<std::size_t>(put);
-  }
-  return done == count;
-}
-
-/// Makes the file's bytes from `first` to `end` real: a mapped hole of a full file system would be a SIGBUS.
-bool fill(long fd, std::size_t first, std::size_t end) {
-  static constexpr std::array<std::byte, page_bytes> zeros{};
-  if (exceeds_size_limit(static_cast<std::int64_t>(end))) {
-    errno = EFBIG;
-    return false;
-  }
-  for (; first < end; first += zeros.size())
-    if (::syscall(SYS_pwrite64, fd, zeros.data(), std::min(zeros.size(), end - first), first) !=
-        static_cast<long>(std::min(zeros.size(), end - first)))
-      return false;
-  return true;
-}
-
 /// Grows the part from its first slots to all. false: the directory is full.
 bool grow(ThreadPart& part) {
-  const UsedFile file(part);
-  if (file.fd() < 0 || !fill(file.fd(), slots_offset + first_slots * sizeof(Slot), chunks_offset)) return false;
+  const UsedFile file(part, path_of(part));
+  if (file.fd() < 0 || !fill_file(file.fd(), slots_offset + first_slots * sizeof(Slot), chunks_offset)) return false;
   part.header->slot_capacity = max_slots;
   part.limit = max_slots;
   return true;
@@ -282,7 +133,7 @@ std::byte* pending_of(const ThreadPart& part) { return reinterpret_cast<std::byt
 /// Appends the pending chunks to the file.
 void append_pending(ThreadPart& part) {
   if (part.pending == 0) return;
-  if (put_in_file(part, pending_of(part), part.pending, part.chunks_end))
+  if (put_in_file(part, path_of(part), pending_of(part), part.pending, part.chunks_end))
     part.chunks_end += part.pending;
   else
     part.header->lost_names += chunks_in({pending_of(part), part.pending});
@@ -318,7 +169,7 @@ void pack_slots(ThreadPart& part) {
                               .has_sums = true};
     const std::size_t bytes = pack(ended, part.header->tid, part.last_id > id_span ? part.last_id - id_span : 0, clock,
                                    options, memory.pack, memory.packed);
-    if (bytes > 0 && put_in_file(part, memory.packed.data(), bytes, part.chunks_end))
+    if (bytes > 0 && put_in_file(part, path_of(part), memory.packed.data(), bytes, part.chunks_end))
       part.chunks_end += bytes;
     else
       part.header->lost_calls += ended.size();
@@ -354,7 +205,7 @@ constinit thread_local std::uint32_t unused_number __attribute__((tls_model("ini
 bool make_file(ThreadPart& part) {
   part.number = unused_number != 0 ? std::exchange(unused_number, 0) : state->parts.fetch_add(1) + 1;
   part.pid = static_cast<std::uint32_t>(::getpid());
-  const long fd = open_file_of(part, O_CREAT | O_EXCL);
+  const long fd = create_file(part, path_of(part));
   if (fd < 0) {
     const runtime::ErrnoKept kept;
     if (errno == EBUSY) ::syscall(SYS_unlinkat, AT_FDCWD, path_of(part), 0);
@@ -362,7 +213,7 @@ bool make_file(ThreadPart& part) {
     return false;
   }
   void* mapped = MAP_FAILED;
-  if (fill(fd, 0, slots_offset + first_slots * sizeof(Slot)))
+  if (fill_file(fd, 0, slots_offset + first_slots * sizeof(Slot)))
     mapped = ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, static_cast<int>(fd), 0);
   if (mapped == MAP_FAILED) {
     const runtime::ErrnoKept kept;
@@ -595,7 +446,7 @@ void add_chunk(ThreadPart& part, ChunkKind kind, const void* head, std::size_t h
   put_chunk(kind, {static_cast<const std::byte*>(head), head_bytes}, {static_cast<const char*>(rest), rest_bytes}, at);
   if (fits)
     part.pending += static_cast<std::uint32_t>(whole);
-  else if (put_in_file(part, at, whole, part.chunks_end))
+  else if (put_in_file(part, path_of(part), at, whole, part.chunks_end))
     part.chunks_end += whole;
   else
     ++part.header->lost_names;
@@ -611,16 +462,7 @@ void start_parts(std::string_view directory, bool in_microseconds) {
   state = new (page) ProcessState{};
 }
 
-void hold_opens_at_fork() {
-  does_fork_hold_opens = is_soon([] {
-    int none = 0;
-    return opens_now.compare_exchange_strong(none, -1);
-  });
-}
-
-void release_opens_after_fork(bool is_child) {
-  if (is_child || does_fork_hold_opens) opens_now = 0;
-  if (!is_child) return;
+void try_again_after_fork() {
   unused_number = 0;
   if (this_part == &failed_part) this_part = &no_part;
 }

@@ -66,10 +66,8 @@ void start_parts(std::string_view directory, bool in_microseconds);
 /// errno.
 [[nodiscard]] bool is_first_to_say(std::string_view what);
 
-/// For the handlers of pthread_atfork(3): no thread is about to open a part's file during a fork(), whose child would
-/// inherit the descriptor. The caller holds the process's lock.
-void hold_opens_at_fork();
-void release_opens_after_fork(bool is_child);
+/// In a child made by fork(): a thread for which no part could be made tries again.
+void try_again_after_fork();
 
 /// Marks all parts of the process as closed, or open again: before execve(2) or the end, or after its failure. In the
 /// child of a vfork(2) it does nothing.
