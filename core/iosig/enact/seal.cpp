@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/fsverity.h>
-#include <openssl/evp.h>
+#include <nettle/sha2.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -64,9 +64,8 @@ Result<OpenData> open_data(const Place& place) {
 
 Result<std::string> sha256_of(const OpenData& data, const Place& place, const char* doing,
                               const CopyProgress& progress) {
-  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> sum(EVP_MD_CTX_new(), EVP_MD_CTX_free);
-  const auto broken = [] { return fail(ErrorKind::system, "libcrypto computes no SHA-256 here"); };
-  if (!sum || EVP_DigestInit_ex(sum.get(), EVP_sha256(), nullptr) != 1) return broken();
+  sha256_ctx sum;
+  sha256_init(&sum);
   std::vector<char> piece(hashed_piece_bytes);
   std::uint64_t done_bytes = 0;
   for (;;) {
@@ -74,16 +73,13 @@ Result<std::string> sha256_of(const OpenData& data, const Place& place, const ch
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_failure("read", place.path());
     if (got == 0) break;
-    if (EVP_DigestUpdate(sum.get(), piece.data(), static_cast<std::size_t>(got)) != 1) return broken();
+    sha256_update(&sum, static_cast<std::size_t>(got), reinterpret_cast<const std::uint8_t*>(piece.data()));
     done_bytes += static_cast<std::uint64_t>(got);
     if (progress) progress(doing, done_bytes, static_cast<std::uint64_t>(data.status.st_size));
   }
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned length = 0;
-  if (EVP_DigestFinal_ex(sum.get(), digest.data(), &length) != 1) return broken();
-  std::string text;
-  for (unsigned i = 0; i < length; ++i) text += fmt::format("{:02x}", digest[i]);
-  return text;
+  std::array<std::uint8_t, SHA256_DIGEST_SIZE> digest{};
+  sha256_digest(&sum, digest.size(), digest.data());
+  return fmt::format("{:02x}", fmt::join(digest, ""));
 }
 
 Result<Manifest> read_manifest(const Place& place) {

@@ -11,7 +11,7 @@
 //   data, manifest           flushed; a later run finds it and completes the seal
 //   data, manifest, flags    sealed
 //
-// libcrypto computes SHA-256. Only the command settles, so only the command is linked with it: never libiosig or a
+// Nettle computes SHA-256. Only the command settles, so only the command is linked with it: never libiosig or a
 // plugin.
 #pragma once
 

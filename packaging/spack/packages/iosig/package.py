@@ -38,7 +38,7 @@ class Iosig(CMakePackage):
     depends_on("nlohmann-json@3.11:", type="build")
     depends_on("tl-expected", type="build")
     depends_on("tomlplusplus@3.3:", type="build")
-    depends_on("openssl@3:")
+    depends_on("nettle@3.4:")
     depends_on("zlib-api")
     depends_on("bzip2")
     depends_on("sqlite")
