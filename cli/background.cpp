@@ -154,12 +154,13 @@ void take_all(Drain& drain, const std::vector<JournalEntry>& entries, StartedDra
   }
 }
 
-void work_through(Drain& drain, const std::vector<JournalEntry>& taken, const Log& write) {
+std::size_t work_through(Drain& drain, const std::vector<JournalEntry>& taken, const Log& write) {
   drain.log_to(write);
   drain.sign();
   write(taken.empty() ? std::string("begins") : "begins with " + one_or_count(taken.front().path, taken.size()));
-  drain.run();
+  const std::size_t gave_up = drain.run();
   write("ends");
+  return gave_up;
 }
 
 /// Waits until the service has taken on one of the entries, or has settled it already. Returns its process; -1: it does
@@ -218,7 +219,7 @@ Result<StartedDrain> start_drain(const std::vector<JournalEntry>& entries, Drain
       take_all(*drain, entries, started);
     }
   }
-  const auto pid = run_detached(*log, [&](const Log& write) { work_through(*drain, started.taken, write); });
+  const auto pid = run_detached(*log, [&](const Log& write) { (void)work_through(*drain, started.taken, write); });
   if (!pid) {
     for (const JournalEntry& entry : started.taken) remove_drain_record(entry.id);
     return pass_on(pid.error());
@@ -227,17 +228,19 @@ Result<StartedDrain> start_drain(const std::vector<JournalEntry>& entries, Drain
   return started;
 }
 
-Result<void> drain_here(const std::vector<JournalEntry>& entries, DrainOptions options) {
+Result<DrainedHere> drain_here(const std::vector<JournalEntry>& entries, DrainOptions options) {
   const auto journal = open_journal_directory();
   if (!journal) return pass_on(journal.error());
   take_lowest_priority();
   Drain drain(options);
   StartedDrain started;
   take_all(drain, entries, started);
-  if (!started.refused.empty()) return pass_on(started.refused.front());
-  if (started.taken.empty() && options.job.empty()) return {};
-  work_through(drain, started.taken, [](std::string_view text) { write_line(STDOUT_FILENO, text); });
-  return {};
+  DrainedHere drained;
+  if (!started.taken.empty() || !options.job.empty())
+    drained.gave_up =
+        work_through(drain, started.taken, [](std::string_view text) { write_line(STDOUT_FILENO, text); });
+  drained.refused = std::move(started.refused);
+  return drained;
 }
 
 std::string text_of(const StartedDrain& started) {

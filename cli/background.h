@@ -31,8 +31,13 @@ struct StartedDrain {
 [[nodiscard]] Result<StartedDrain> start_drain(const std::vector<JournalEntry>& entries, DrainOptions options,
                                                const std::vector<std::string>& as_service);
 
+struct DrainedHere {
+  std::size_t gave_up = 0;     ///< redirects whose data stay where they are; their records say why
+  std::vector<Error> refused;  ///< redirects that could not be taken on
+};
+
 /// Drains `entries` in this process: what the service runs. Events go to stdout.
-[[nodiscard]] Result<void> drain_here(const std::vector<JournalEntry>& entries, DrainOptions options);
+[[nodiscard]] Result<DrainedHere> drain_here(const std::vector<JournalEntry>& entries, DrainOptions options);
 
 /// Says who drains: "process 4711", "user service iosig-drain-5f0c9a3e11d2b764 (process 4711)".
 [[nodiscard]] std::string text_of(const StartedDrain& started);

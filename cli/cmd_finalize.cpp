@@ -165,7 +165,12 @@ int run_in_background(const FinalizeArguments& options, const Work& work, Consol
   for (const Error& error : work.refused) refuse(error);
   const DrainOptions drain{options.settle, options.job, options.wait, options.max_bytes_per_s, options.timeout_s};
   if (options.foreground) {
-    if (auto drained = drain_here(work.entries, drain); !drained) refuse(drained.error());
+    const auto drained = drain_here(work.entries, drain);
+    if (!drained) return console.fail(drained.error());
+    for (const Error& error : drained->refused) refuse(error);
+    if (drained->gave_up > 0)
+      refuse({ErrorKind::infeasible,
+              fmt::format("redirects given up: {}, their data are kept; 'iosig status' says why", drained->gave_up)});
     return status;
   }
   const auto started = start_drain(work.entries, drain, words_of_service(options));

@@ -165,6 +165,15 @@ def test_a_file_that_takes_the_path_while_it_is_drained_is_kept_with_the_data(wo
     assert drains.phase(path) == "gave_up" and str(destination) in world.iosig("status").stdout
 
 
+def test_a_drain_in_the_foreground_that_gives_up_fails_and_settles_the_others(world: World) -> None:
+    lost, destination = world.prepared("lost", CONTENT)
+    path, _ = world.prepared("out", CONTENT)
+    lost.unlink()
+    done = world.iosig("finalize", "--background", "--foreground", lost, path, check=1)
+    assert "redirects given up: 1" in done.stderr and "'iosig status' says why" in done.stderr
+    assert destination.read_bytes() == CONTENT and is_home(path) and path.read_bytes() == CONTENT
+
+
 def test_the_end_of_the_terminal_does_not_end_a_drain(world: World, drains: Drains) -> None:
     path, destination = world.prepared("out", b"data")
     with destination.open("ab"):

@@ -123,6 +123,7 @@ void Drain::give_up(Item& item, std::string why) {
   item.record.message = std::move(why);
   tell(item);
   item.is_done = true;
+  ++gave_up_;
 }
 
 void Drain::wait(Item& item, double longest_s, std::string why) {
@@ -258,7 +259,7 @@ void Drain::sleep_until_due() {
     }
 }
 
-void Drain::run() {
+std::size_t Drain::run() {
   for (;;) {
     look_for_more();
     const bool is_late = options_.give_up_after_s > 0 && now_s() - began_s_ > options_.give_up_after_s;
@@ -275,7 +276,7 @@ void Drain::run() {
     }
     // Its job may redirect more while it runs.
     if (!has_work && (is_late || options_.job.empty() || state_of_job(of_job_, options_.job).life != Life::alive))
-      return;
+      return gave_up_;
     sleep_until_due();
   }
 }

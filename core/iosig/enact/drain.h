@@ -55,8 +55,8 @@ class Drain {
   void log_to(std::function<void(std::string_view line)> log) { log_ = std::move(log); }
   /// Puts the process id into the records of what it has taken on. Call it in the process that calls run().
   void sign();
-  /// Works until everything is settled or given up.
-  void run();
+  /// Works until everything is settled or given up. Returns how many redirects it gave up.
+  [[nodiscard]] std::size_t run();
 
  private:
   struct Item {
@@ -87,6 +87,7 @@ class Drain {
   Fd events_;
   std::vector<JournalEntry> of_job_;  ///< at most one: it leads to the processes of the job
   double looked_s_ = 0, began_s_ = 0, scanned_s_ = 0;
+  std::size_t gave_up_ = 0;
 };
 
 }  // namespace iosig
