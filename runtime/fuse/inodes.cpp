@@ -54,8 +54,8 @@ bool is_container_at(int directory, const char* name) {
 Result<std::shared_ptr<SharedContainer>> Inode::open_container(const PathFd& directory) {
   const std::lock_guard lock(mutex);
   if (container) return container;
-  auto opened = SharedContainer::open(directory->get(),
-                                      [](const std::string& said) { ::syslog(LOG_WARNING, "%s", said.c_str()); });
+  const auto say = [](const std::string& said) { ::syslog(LOG_WARNING, "%s", said.c_str()); };
+  auto opened = SharedContainer::open(directory->get(), say, fill_with_zeros, unsynced);
   if (opened) container = *opened;
   return opened;
 }

@@ -66,8 +66,9 @@ struct Inode {
 
   std::mutex mutex;  ///< protects the members below
   std::shared_ptr<SharedContainer> container;
-  std::uint64_t shown_changes = 0;  ///< changes of the container when the kernel began to cache it
-  timespec shown_modified{};        ///< of an ordinary file
+  std::shared_ptr<UnsyncedWriters> unsynced = std::make_shared<UnsyncedWriters>();  ///< of the container
+  std::uint64_t shown_changes = 0;             ///< changes of the container when the kernel began to cache it
+  timespec shown_modified{}, shown_changed{};  ///< of an ordinary file
   std::int64_t shown_size = -1;
   unsigned handles = 0;  ///< open files
   Fd held;               ///< the container's directory, held while handles > 0 (container/admin/removal.h)

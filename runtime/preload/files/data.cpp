@@ -178,33 +178,49 @@ std::int64_t get_parts(OpenFile& file, const iovec* parts, int count, std::int64
   return done;
 }
 
+std::int64_t end_of(OpenFile& file) {
+  if (const int failure = make_ready(file); failure != 0) return -failure;
+  struct stat status {};
+  const int failure = run_isolated_step([&] { return file.container->status().get(status, 1); });
+  return failure != 0 ? -failure : status.st_size;
+}
+
 std::int64_t seek(OpenFile& file, std::int64_t offset, int whence) {
   std::atomic<std::int64_t>& own = file.shared->offset;
-  std::int64_t base = 0;
-  if (whence == SEEK_CUR) base = own;
-  if (whence == SEEK_END || whence == SEEK_DATA || whence == SEEK_HOLE) {
-    if (const int failure = make_ready(file); failure != 0) return -failure;
-    std::int64_t found = 0;
-    const int failure = run_isolated_step([&] {
-      if (whence != SEEK_END) {
-        found = file.container->view().seek(offset, whence);
+  const auto offset_from = [&](std::int64_t base) -> std::int64_t {
+    std::int64_t sum = 0;
+    if (__builtin_add_overflow(base, offset, &sum)) return -EOVERFLOW;
+    return sum < 0 ? -EINVAL : sum;
+  };
+  std::int64_t sought = -EINVAL;
+  switch (whence) {
+    case SEEK_SET: sought = offset; break;
+    case SEEK_CUR: {  // another thread or process may write meanwhile: its write must move the offset, too
+      std::int64_t base = own;
+      do {
+        sought = offset_from(base);
+      } while (sought >= 0 && offset != 0 && !own.compare_exchange_weak(base, sought));
+      return sought;
+    }
+    case SEEK_END: {
+      const std::int64_t end = end_of(file);
+      sought = end < 0 ? end : offset_from(end);
+      break;
+    }
+    case SEEK_DATA:
+    case SEEK_HOLE: {
+      if (const int failure = make_ready(file); failure != 0) return -failure;
+      const int failure = run_isolated_step([&] {
+        sought = file.container->view().seek(offset, whence);
         return 0;
-      }
-      struct stat status {};
-      const int asked = file.container->status().get(status, 1);
-      base = status.st_size;
-      return asked;
-    });
-    if (failure != 0) return -failure;
-    if (found < 0) return found;
-    if (whence != SEEK_END) return own = found;
-  } else if (whence != SEEK_SET && whence != SEEK_CUR) {
-    return -EINVAL;
+      });
+      if (failure != 0) return -failure;
+      break;
+    }
+    default: break;
   }
-  std::int64_t sum = 0;
-  if (__builtin_add_overflow(base, offset, &sum)) return -EOVERFLOW;
-  if (sum < 0) return -EINVAL;
-  return own = sum;
+  if (sought < 0) return whence == SEEK_SET ? -EINVAL : sought;
+  return own = sought;
 }
 
 int sync(OpenFile& file) {

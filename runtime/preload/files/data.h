@@ -25,6 +25,8 @@ inline constexpr std::int64_t at_file_offset = -1;
 /// Like put() and get() for several parts. All parts are written as one write.
 [[nodiscard]] std::int64_t put_parts(OpenFile& file, const iovec* parts, int count, std::int64_t offset);
 [[nodiscard]] std::int64_t get_parts(OpenFile& file, const iovec* parts, int count, std::int64_t offset);
+/// Returns the size of the file, or -errno.
+[[nodiscard]] std::int64_t end_of(OpenFile& file);
 [[nodiscard]] std::int64_t seek(OpenFile& file, std::int64_t offset, int whence);
 [[nodiscard]] int sync(OpenFile& file);
 

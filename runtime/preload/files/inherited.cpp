@@ -46,7 +46,10 @@ void adopt(int fd, std::vector<int>& directories) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return;
   for (OpenFile* file : process().files)
-    if (file->is_live && file->placeholder_inode == status.st_ino) return set(fd, file);
+    if (file->is_live && file->placeholder_inode == status.st_ino) {
+      (void)set(fd, file);
+      return;
+    }
   SharedState* const state = map_placeholder(fd);
   OpenFile* const file = state != nullptr ? new_file() : nullptr;
   if (file == nullptr) {

@@ -68,7 +68,9 @@ int find_container(OpenFile& file) {
   std::weak_ptr<SharedContainer>& known = own.containers[{file.shared->device, file.shared->inode}];
   file.container = known.lock();
   if (!file.container) {
-    auto opened = SharedContainer::open(file.directory, say_failure, fill_with_zeros_if_there);
+    auto& unsynced = own.unsynced[{file.shared->device, file.shared->inode}];
+    if (!unsynced) unsynced = std::make_shared<UnsyncedWriters>();
+    auto opened = SharedContainer::open(file.directory, say_failure, fill_with_zeros_if_there, unsynced);
     if (!opened) {
       say_failure(opened.error().message);
       return errno_of(opened.error());
@@ -92,11 +94,14 @@ std::shared_ptr<SharedContainer> known_container(int directory) {
   return known == process().containers.end() ? nullptr : known->second.lock();
 }
 
-void release(OpenFile& file) {
-  if (!file.is_live.exchange(false)) return;
+int release(OpenFile& file) {
+  if (!file.is_live.exchange(false)) return 0;
   const EngineGuard inside;
+  int failure = 0;
   (void)run_isolated_step([&] {
-    if (file.container && file.writer != nullptr) (void)file.container->writers().remove(file.writer);
+    bool lacks_bytes = false;
+    if (file.container && file.writer != nullptr) failure = file.container->writers().remove(file.writer, &lacks_bytes);
+    if (!lacks_bytes) failure = 0;  // the writes are there, if only in the tail
     file.container.reset();
     file.writer = nullptr;
     if (const int fd = file.lock_fd.exchange(-1); fd >= 0) ::close(fd);
@@ -112,6 +117,7 @@ void release(OpenFile& file) {
   unmap_placeholder(file.shared);
   file.shared = nullptr;
   file.is_free.store(true, std::memory_order_release);  // last: from here on another thread may reuse it
+  return failure;
 }
 
 namespace {
@@ -131,14 +137,15 @@ void end_record_locks(const OpenFile& file) {
 
 }  // namespace
 
-void set(int fd, OpenFile* file) {
-  if (static_cast<unsigned>(fd) >= max_fds) return;
+int set(int fd, OpenFile* file) {
+  if (static_cast<unsigned>(fd) >= max_fds) return 0;
   if (fd > last_fd) last_fd = fd;
   if (file != nullptr) take(*file);
   if (OpenFile* before = open_files[static_cast<unsigned>(fd)].exchange(file); before != nullptr) {
     end_record_locks(*before);
-    give_back(*before);
+    return give_back(*before);
   }
+  return 0;
 }
 
 namespace {
@@ -367,9 +374,9 @@ void follow(int fd, int of) {
   if (is_ours(fd) || file) set(fd, file ? &*file : nullptr);
 }
 
-void let_go(int fd) {
+int let_go(int fd) {
   { const InUse file(fd); }  // waits while the container is converted to an ordinary file
-  set(fd, nullptr);
+  return set(fd, nullptr);
 }
 
 void let_go_if_replaced(int fd) {

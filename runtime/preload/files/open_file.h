@@ -79,8 +79,9 @@ template <class Step>
   return failure;
 }
 
-/// Releases the container after the last descriptor is closed and no call is running.
-void release(OpenFile& file);
+/// Releases the container after the last descriptor is closed and no call is running. Returns 0 or the errno of a file
+/// system that refuses earlier writes when a file is closed.
+int release(OpenFile& file);
 
 inline void take(OpenFile& file) {
   if (__libc_single_threaded != 0)
@@ -89,14 +90,14 @@ inline void take(OpenFile& file) {
     file.references.fetch_add(1, std::memory_order_acquire);
 }
 
-inline void give_back(OpenFile& file) {
+/// Returns what release() does if this was the last reference, else 0.
+inline int give_back(OpenFile& file) {
   if (__libc_single_threaded != 0) {
     const std::uint32_t left = file.references.load(std::memory_order_relaxed) - 1;
     file.references.store(left, std::memory_order_relaxed);
-    if (left == 0) release(file);
-  } else if (file.references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    release(file);
+    return left == 0 ? release(file) : 0;
   }
+  return file.references.fetch_sub(1, std::memory_order_acq_rel) == 1 ? release(file) : 0;
 }
 
 /// Sleeps 50 us while another thread changes what the caller is waiting for.
@@ -167,7 +168,7 @@ std::shared_ptr<SharedContainer> known_container(int directory);
 /// Called after the kernel has made `fd` a duplicate of `of`: records it. Releases what `fd` referred to before.
 void follow(int fd, int of);
 /// Called before the kernel closes a descriptor: releases its container.
-void let_go(int fd);
+int let_go(int fd);
 /// Called after a function of libc that may have given the number `fd` to another file by calls that cannot be
 /// intercepted: releases the container then.
 void let_go_if_replaced(int fd);

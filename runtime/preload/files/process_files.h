@@ -21,6 +21,7 @@ namespace iosig::preload {
 struct Process {
   std::mutex lock;  ///< protects the members below and all changes of open_files
   std::map<std::pair<dev_t, ino_t>, std::weak_ptr<SharedContainer>> containers;
+  std::map<std::pair<dev_t, ino_t>, std::shared_ptr<UnsyncedWriters>> unsynced;  ///< of all containers that were open
   std::weak_ptr<SharedContainer> looked_at;
   std::vector<OpenFile*> files;
   std::map<std::pair<std::uint64_t, std::uint64_t>, Fd> record_locks;  ///< by the container's device and inode
@@ -36,8 +37,9 @@ inline Process& process() { return *process_of_now; }
 /// Returns an unused OpenFile, or null if there is no memory. The caller holds the process's lock and runs isolated.
 [[nodiscard]] OpenFile* new_file();
 
-/// Makes `fd` refer to `file`, or to no container if `file` is null. Releases what it referred to before.
-void set(int fd, OpenFile* file);
+/// Makes `fd` refer to `file`, or to no container if `file` is null. Releases what it referred to before, and returns
+/// what release() does.
+int set(int fd, OpenFile* file);
 
 /// Makes the FILE streams of libc reach containers (hooks/calls_stdio.cpp). The caller holds the process's lock and
 /// runs isolated.

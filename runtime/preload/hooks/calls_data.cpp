@@ -95,7 +95,10 @@ int hook::fdatasync(int fd) {
 }
 int hook::syncfs(int fd) {
   if (!is_ours(fd)) return real().syncfs(fd);
-  return with_ready_file(fd, [](OpenFile& file) { return -file.container->writers().sync(); });
+  return with_ready_file(fd, [](OpenFile& file) {
+    const int failure = file.container->writers().sync();
+    return failure != 0 || real().syncfs(file.directory) == 0 ? -failure : -errno;
+  });
 }
 int hook::sync_file_range(int fd, off64_t offset, off64_t count, unsigned flags) {
   if (!is_ours(fd)) return real().sync_file_range(fd, offset, count, flags);

@@ -84,10 +84,10 @@ std::int64_t lock(OpenFile& file, int command, struct flock* wanted, KernelLock&
   asked.l_pid = 0;
   if (asked.l_whence == SEEK_CUR) asked.l_start += file.shared->offset;
   if (asked.l_whence == SEEK_END) {
-    const std::int64_t end = asked.l_start, now = file.shared->offset, found = seek(file, end, SEEK_END);
-    if (found < 0) return found;
-    file.shared->offset = now;
-    asked.l_start = found;
+    const std::int64_t end = end_of(file);
+    if (end < 0) return end;
+    if (__builtin_add_overflow(asked.l_start, end, &asked.l_start)) return -EOVERFLOW;
+    if (asked.l_start < 0) return -EINVAL;
   }
   asked.l_whence = SEEK_SET;
   const int given = only_asks ? F_OFD_GETLK : F_OFD_SETLK;
@@ -157,15 +157,19 @@ int standard_files_replaced(int done) {
   ::pthread_testcancel();
   const CancellationOff uncancelled;
   const Closing closing(fd);
+  int failure = 0;
   if (is_ours(fd) && !is_stray_child()) {
     const int before = errno;
     {
       const EngineGuard inside;
-      let_go(fd);
+      failure = let_go(fd);
     }
     errno = before;
   }
-  return real().close(fd);
+  const int closed = real().close(fd);
+  if (closed != 0 || failure == 0) return closed;
+  errno = failure;
+  return -1;
 }
 
 void close_between(unsigned first, unsigned last, int& result) {
@@ -282,9 +286,8 @@ int hook::ioctl(int fd, unsigned long request, ...) {
   if (request == FIOCLEX || request == FIONCLEX) return real().ioctl(fd, request, argument);
   if (request == FIONREAD)
     return static_cast<int>(with_open_file(fd, [&](OpenFile& file) -> std::int64_t {
-      const std::int64_t now = file.shared->offset, end = seek(file, 0, SEEK_END);
+      const std::int64_t now = file.shared->offset, end = end_of(file);
       if (end < 0) return end;
-      file.shared->offset = now;
       *static_cast<int*>(argument) = end > now ? static_cast<int>(end - now) : 0;
       return 0;
     }));

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <new>
 #include <optional>
 #include <system_error>
@@ -242,37 +243,59 @@ Result<ContainerStatus> status_of(const ContainerDirectory& directory, bool* has
 
 namespace {
 
-/// **Deletes the droppings of a writer** whose writes are all in `before`, and which a truncation mark has made void.
+/// Whether a truncation mark has made all droppings of a writer void, whose writes are all in `before`.
 ///
 /// **The droppings of an active writer must stay.** A writer that is being opened has an index without writes, and no
 /// tail yet. A writer that was opened after `before` was read has a tail now; or it has been closed since, and its
 /// index has grown by its last writes.
-void delete_void_droppings(const ContainerDirectory& directory, const WriterContent& before) {
-  if (before.has_tail || (before.writes.empty() && before.marks.empty())) return;
-  if (directory.open_dropping(Dropping::tail, before.id, O_PATH) || errno != ENOENT) return;
+bool is_void(const ContainerDirectory& directory, const WriterContent& before) {
+  if (before.has_tail || (before.writes.empty() && before.marks.empty())) return false;
+  if (directory.open_dropping(Dropping::tail, before.id, O_PATH) || errno != ENOENT) return false;
   struct stat index {};
   const Fd fd = directory.open_dropping(Dropping::index, before.id, O_PATH);
-  if (!fd || ::fstat(fd.get(), &index) != 0 || index.st_size != before.index_bytes) return;
-  directory.delete_data_and_index(before.id);
+  return fd && ::fstat(fd.get(), &index) == 0 && index.st_size == before.index_bytes;
 }
 
-/// Returns the writers with ids below `end` of which no index tells what they wrote, and which are dead: whatever they
-/// wrote is older than a truncation that begins now. A writer without a tail may be active: its droppings are damaged.
-std::vector<std::int64_t> dead_lost_writers(const ContainerDirectory& directory, const ContainerContent& content,
-                                            std::int64_t end) {
-  std::vector<std::int64_t> dead;
-  for (const LostWrites& lost : content.lost_writes) {
-    if (lost.id < 0 || lost.id >= end) continue;
-    const Fd tail = directory.open_dropping(Dropping::tail, lost.id, O_RDONLY | O_NONBLOCK);
-    if (tail && !is_alive(tail)) dead.push_back(lost.id);
+/// Returns the writers with ids below `end` that were killed: whatever they wrote is older than a truncation that
+/// begins now. Without a tail a writer of which no index tells what it wrote may be active: its droppings are damaged.
+std::vector<std::int64_t> killed_writers(const ContainerDirectory& directory, const ContainerContent& content,
+                                         std::int64_t end) {
+  std::vector<std::int64_t> ids, killed;
+  for (const LostWrites& lost : content.lost_writes)
+    if (lost.id >= 0) ids.push_back(lost.id);
+  for (const WriterContent& each : content.writers)
+    if (each.has_tail) ids.push_back(each.id);
+  for (const std::int64_t id : ids) {
+    if (id >= end) continue;
+    const Fd tail = directory.open_dropping(Dropping::tail, id, O_RDONLY | O_NONBLOCK);
+    if (tail && !is_alive(tail)) killed.push_back(id);
   }
-  return dead;
+  return killed;
 }
 
-/// **Deletes the droppings of a dead writer**; the tail last, which names it until then.
-void delete_dead_droppings(const ContainerDirectory& directory, std::int64_t id) {
-  for (const Dropping kind : {Dropping::data, Dropping::index, Dropping::tail})
-    if (directory.unlink_dropping(kind, id) != 0 && errno != ENOENT) return;
+/// **Deletes the droppings** of writers that a truncation has made void; the tails only of `killed` ones. The data go
+/// first, also from the device if they lie on a target: data that came back after a power failure, without the index
+/// that says that they are void, would make the container unreadable.
+void delete_void_droppings(const ContainerDirectory& directory, std::vector<std::int64_t> closed,
+                           std::vector<std::int64_t> killed) {
+  std::map<std::pair<dev_t, ino_t>, Fd> on_targets;
+  const auto has_data = [&](std::int64_t id) {
+    if (directory.unlink_dropping(Dropping::data, id) != 0) return errno != ENOENT;
+    if (directory.target_of(id) < 0) return false;
+    auto subdirectory = directory.open_subdirectory(Dropping::data, id);
+    struct stat status {};
+    if (!subdirectory || ::fstat(subdirectory->get(), &status) != 0) return true;
+    on_targets.try_emplace({status.st_dev, status.st_ino}, *std::move(subdirectory));
+    return false;
+  };
+  std::erase_if(closed, has_data);
+  std::erase_if(killed, has_data);
+  for (const auto& [place, subdirectory] : on_targets)
+    if (::fsync(subdirectory.get()) != 0) return;
+  for (const std::int64_t id : closed) (void)directory.unlink_dropping(Dropping::index, id);
+  for (const std::int64_t id : killed)  // the tail last, which names the writer until then
+    if (directory.unlink_dropping(Dropping::index, id) == 0 || errno == ENOENT)
+      (void)directory.unlink_dropping(Dropping::tail, id);
 }
 
 }  // namespace
@@ -287,8 +310,8 @@ Result<void> truncate_container(const std::shared_ptr<const ContainerDirectory>&
     before = *std::move(content);
   }
   // Before the mark is made: what a writer wrote after the mark counts, even if the writer has died since.
-  std::vector<std::int64_t> dead;
-  if (size == 0) dead = dead_lost_writers(*directory, *before, (*writer)->id());
+  std::vector<std::int64_t> killed;
+  if (size == 0) killed = killed_writers(*directory, *before, (*writer)->id());
   if (auto cut = (*writer)->truncate(size); !cut) return cut;
   if (size == 0) {
     // The mark must be durable before the droppings that it makes void are deleted.
@@ -297,9 +320,10 @@ Result<void> truncate_container(const std::shared_ptr<const ContainerDirectory>&
     remove_closed_writers(*directory, (*writer)->id());
     // Droppings of writers with a greater id stay, even if they are void: check_container() reports a missing id after
     // that of the mark's writer as a loss.
+    std::vector<std::int64_t> closed;
     for (const WriterContent& each : before->writers)
-      if (each.id < (*writer)->id()) delete_void_droppings(*directory, each);
-    for (const std::int64_t id : dead) delete_dead_droppings(*directory, id);
+      if (each.id < (*writer)->id() && is_void(*directory, each)) closed.push_back(each.id);
+    delete_void_droppings(*directory, std::move(closed), std::move(killed));
   }
   return (*writer)->close();
 }

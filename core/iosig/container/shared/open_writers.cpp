@@ -16,9 +16,10 @@ OpenWriter* OpenWriters::add() {
   return &writers_.emplace_back();
 }
 
-int OpenWriters::remove(OpenWriter* writer) {
+int OpenWriters::remove(OpenWriter* writer, bool* lacks_bytes) {
   const std::lock_guard lock(mutex_);
   const int failure = close(*writer);
+  if (lacks_bytes != nullptr) *lacks_bytes = writer->lacks_bytes;
   writers_.remove_if([&](const OpenWriter& each) { return &each == writer; });
   return failure;
 }
@@ -28,9 +29,13 @@ int OpenWriters::remove(OpenWriter* writer) {
 int OpenWriters::close(OpenWriter& writer) {
   const std::lock_guard lock(writer.mutex);
   if (!writer.writer) return 0;
-  unsynced_.push_back(writer.writer->id());
+  {
+    const std::lock_guard unsynced_lock(unsynced_->mutex);
+    unsynced_->ids.push_back(writer.writer->id());
+  }
   status_.forget_data(writer.writer->data_fd());
   const auto closed = writer.writer->close();
+  writer.lacks_bytes = writer.writer->are_writes_refused();
   writer.writer.reset();
   if (const std::size_t kept = std::exchange(writer.kept_fds, 0); kept > 0) keeper_.closed(kept);
   return closed ? 0 : log_(closed.error());
@@ -137,10 +142,11 @@ int OpenWriters::sync() {
       if (const auto synced = each.writer->sync(); !synced) failure = log_(synced.error());
     if (each.writer) keep_fds(each);
   }
-  for (const std::int64_t id : unsynced_)
-    for (const Dropping kind : {Dropping::data, Dropping::index})
+  const std::lock_guard unsynced_lock(unsynced_->mutex);
+  for (const std::int64_t id : unsynced_->ids)
+    for (const Dropping kind : {Dropping::data, Dropping::index, Dropping::tail})  // a tail: its index was not complete
       if (const int failed = sync_closed(id, kind); failed != 0) failure = failed;
-  if (failure == 0) unsynced_.clear();
+  if (failure == 0) unsynced_->ids.clear();
   return failure;
 }
 
@@ -148,7 +154,7 @@ int OpenWriters::sync() {
 int OpenWriters::sync_closed(std::int64_t id, Dropping kind) {
   const auto subdirectory = directory_->open_subdirectory(kind, id);
   const Fd fd = directory_->open_dropping(kind, id, O_RDONLY);
-  if (!fd && errno == ENOENT) return 0;  // the file was truncated to 0
+  if (!fd && errno == ENOENT) return 0;  // truncated to 0, or a tail whose writes the index has
   const Fd above = subdirectory ? open_file_at(subdirectory->get(), "..", O_RDONLY | O_DIRECTORY) : Fd();
   const bool is_synced =
       fd && above && ::fsync(fd.get()) == 0 && ::fsync(subdirectory->get()) == 0 && ::fsync(above.get()) == 0;

@@ -22,18 +22,28 @@ struct OpenWriter {
   std::mutex mutex;
   std::unique_ptr<ContainerWriter> writer;
   std::size_t kept_fds = 0;  ///< that OpenWriters may keep open
+  bool lacks_bytes = false;  ///< the file system has refused writes when the writer was closed
+};
+
+/// Writers of a container that were closed since the last sync. It outlives the SharedContainer: a program may write
+/// and close a file, and open it again only to sync it.
+struct UnsyncedWriters {
+  std::mutex mutex;
+  std::vector<std::int64_t> ids;
 };
 
 /// Safe from any thread. Functions return 0 or an errno unless they say otherwise.
 class OpenWriters {
  public:
-  OpenWriters(std::shared_ptr<const ContainerDirectory> directory, CachedStatus& status, const FailureLog& log)
-      : directory_(std::move(directory)), status_(status), log_(log) {}
+  OpenWriters(std::shared_ptr<const ContainerDirectory> directory, CachedStatus& status, const FailureLog& log,
+              std::shared_ptr<UnsyncedWriters> unsynced)
+      : directory_(std::move(directory)), status_(status), log_(log), unsynced_(std::move(unsynced)) {}
 
   /// Returns a writer for a file that is opened for writing. The caller releases it with remove().
   [[nodiscard]] OpenWriter* add();
-  /// Closes the writer. A later sync() still flushes its writes.
-  int remove(OpenWriter* writer);
+  /// Closes the writer. A later sync() still flushes its writes. If it fails, its writes are still there, unless
+  /// `lacks_bytes`: the file system has refused some at the close, as network file systems do.
+  int remove(OpenWriter* writer, bool* lacks_bytes = nullptr);
   /// Makes the droppings, which otherwise the first write makes.
   int prepare(OpenWriter& writer);
   /// Runs change(ContainerWriter&), which returns Result<void>, while no other change through the same file runs.
@@ -61,7 +71,7 @@ class OpenWriters {
   const FailureLog& log_;
   std::mutex mutex_;  ///< acquired before a writer's own
   std::list<OpenWriter> writers_;
-  std::vector<std::int64_t> unsynced_;                    ///< writers that were closed since the last sync
+  const std::shared_ptr<UnsyncedWriters> unsynced_;
   FdKeeper keeper_{[this] { return close_idle_fds(); }};  ///< last: it may run until it is destroyed
 };
 

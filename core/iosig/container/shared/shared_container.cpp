@@ -10,17 +10,19 @@
 
 namespace iosig {
 
-SharedContainer::SharedContainer(std::shared_ptr<const ContainerDirectory> directory, SayFailure say, FillHole fill)
+SharedContainer::SharedContainer(std::shared_ptr<const ContainerDirectory> directory, SayFailure say, FillHole fill,
+                                 std::shared_ptr<UnsyncedWriters> unsynced)
     : directory_(std::move(directory)),
       log_(say),
       status_(directory_, log_),
       view_(directory_, status_, log_, fill),
-      writers_(directory_, status_, log_) {}
+      writers_(directory_, status_, log_, std::move(unsynced)) {}
 
-Result<std::shared_ptr<SharedContainer>> SharedContainer::open(int directory, SayFailure say, FillHole fill) {
+Result<std::shared_ptr<SharedContainer>> SharedContainer::open(int directory, SayFailure say, FillHole fill,
+                                                               std::shared_ptr<UnsyncedWriters> unsynced) {
   auto opened = ContainerDirectory::open(fmt::format("/proc/self/fd/{}", directory), place_of(directory));
   if (!opened) return pass_on(std::move(opened.error()));
-  return std::shared_ptr<SharedContainer>(new SharedContainer(*std::move(opened), say, fill));
+  return std::shared_ptr<SharedContainer>(new SharedContainer(*std::move(opened), say, fill, std::move(unsynced)));
 }
 
 int SharedContainer::truncate(OpenWriter* by, std::int64_t size) {

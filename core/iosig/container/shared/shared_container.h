@@ -29,7 +29,10 @@ namespace iosig {
 class SharedContainer {
  public:
   /// Opens the container whose directory is open as `directory`; O_PATH suffices. `fill` writes the zeros of holes.
-  static Result<std::shared_ptr<SharedContainer>> open(int directory, SayFailure say, FillHole fill = fill_with_zeros);
+  /// `unsynced`: of the process's earlier SharedContainer for it, if the caller keeps that.
+  static Result<std::shared_ptr<SharedContainer>> open(
+      int directory, SayFailure say, FillHole fill = fill_with_zeros,
+      std::shared_ptr<UnsyncedWriters> unsynced = std::make_shared<UnsyncedWriters>());
 
   [[nodiscard]] OpenWriters& writers() { return writers_; }
   [[nodiscard]] CachedView& view() { return view_; }
@@ -51,7 +54,8 @@ class SharedContainer {
   int exchange_with_other_nodes();
 
  private:
-  SharedContainer(std::shared_ptr<const ContainerDirectory> directory, SayFailure say, FillHole fill);
+  SharedContainer(std::shared_ptr<const ContainerDirectory> directory, SayFailure say, FillHole fill,
+                  std::shared_ptr<UnsyncedWriters> unsynced);
   int empty();
   int find_other_nodes();
   void touch();

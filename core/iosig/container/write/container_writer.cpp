@@ -121,24 +121,25 @@ Result<void> ContainerWriter::make_droppings() {
            .pid = ::getpid(),
            .created_unix_ns = unix_ns(),
            .version = directory_->manifest().version};
-  if (auto written = append_to_index(index_frame(head_)); !written) return written;
+  if (auto written = append_to_index(index_frame(head_)); !written) return give_up(std::move(written.error()));
   if (auto subdirectory = directory_->open_subdirectory(Dropping::data, id_, true); !subdirectory)
-    return pass_on(std::move(subdirectory.error()));
+    return give_up(std::move(subdirectory.error()));
   data_ = directory_->open_dropping(Dropping::data, id_, flags, mode);
-  if (!data_) return write_failure("make", directory_->shown(Dropping::data, id_), errno);
+  if (!data_) return give_up(write_failure("make", directory_->shown(Dropping::data, id_), errno).value());
   if (auto shared = directory_->share_piece(data_.get(), directory_->shown(Dropping::data, id_)); !shared)
     return give_up(std::move(shared.error()));
   // A write is not an access. With a zero access time, the kernel (relatime) sets it at the first read.
   const timespec no_access[2] = {{0, 0}, {0, UTIME_OMIT}};
   (void)::futimens(data_.get(), no_access);
   const Fd tail_file = directory_->open_dropping(Dropping::tail, id_, O_RDWR | O_CREAT | O_EXCL, mode);
-  if (!tail_file) return write_failure("make", directory_->shown(Dropping::tail, id_), errno);
+  if (!tail_file) return give_up(write_failure("make", directory_->shown(Dropping::tail, id_), errno).value());
   auto tail =
       Tail::make(tail_file, directory_->shown(Dropping::tail, id_), tail_identity(directory_->manifest().id, id_));
   if (!tail) {
     // Repair has taken the new tail. The caller retries with another id; the empty index that remains says that this id
     // wrote nothing.
-    if (tail.error().system_errno == EAGAIN) (void)directory_->unlink_dropping(Dropping::tail, id_);
+    (void)directory_->unlink_dropping(Dropping::tail, id_);
+    if (tail.error().system_errno != EAGAIN) return give_up(std::move(tail.error()));
     return pass_on(std::move(tail.error()));
   }
   tail_ = *std::move(tail);
@@ -258,14 +259,23 @@ Result<void> ContainerWriter::write_frame() {
   // The index bears the time of the last mark. This frame describes earlier writes, whose time the data dropping bears.
   struct stat before {};
   const bool has_times = ::fstat(index_.get(), &before) == 0;
+  const std::int64_t bytes_before = index_bytes_;
+  const std::uint32_t checksum_before = index_checksum_;
   if (auto written = append_to_index(unwritten_); !written) return written;
   const timespec times[2] = {{0, UTIME_OMIT}, before.st_mtim};
   if (has_times) (void)::futimens(index_.get(), times);
+  // Writes that sync() made durable stay durable in the tail until the frame is on the device. After a failure the
+  // kernel takes the frame's pages for stored, so it has to be written again.
+  if (is_tail_synced_ && ::fdatasync(index_.get()) != 0) {
+    const int why = errno;
+    is_index_torn_ = ::ftruncate(index_.get(), static_cast<off_t>(bytes_before)) != 0;
+    index_bytes_ = bytes_before;
+    index_checksum_ = checksum_before;
+    index_copy_.resize(std::min(index_copy_.size(), static_cast<std::size_t>(bytes_before)));
+    return system_failure("sync", directory_->shown(Dropping::index, id_), why);
+  }
   unwritten_.clear();
   is_index_synced_ = false;
-  // Writes that sync() made durable stay durable in the tail until the frame is on the device.
-  if (is_tail_synced_ && ::fdatasync(index_.get()) != 0)
-    return system_failure("sync", directory_->shown(Dropping::index, id_));
   is_tail_synced_ = false;
   tail_.clear();
   return {};
@@ -369,7 +379,10 @@ std::size_t ContainerWriter::close_fds() {
     return 0;
   // Some file systems report at the close that the server has refused earlier writes.
   for (Fd* fd : {&data_, &index_})
-    if (::close(fd->release()) != 0 && errno != EINTR) close_errno_ = errno;
+    if (::close(fd->release()) != 0 && errno != EINTR) {
+      close_errno_ = errno;
+      are_writes_refused_ = true;
+    }
   return 2;
 }
 
@@ -415,9 +428,11 @@ Result<void> ContainerWriter::close() {
   if (data_end_ > physical_ && ::ftruncate(data_.get(), physical_) != 0)
     return write_failure("cut", directory_->shown(Dropping::data, id_), errno);
   (void)close_fds();
-  if (const int failure = std::exchange(close_errno_, 0); failure != 0)
-    return write_failure("write", directory_->shown(Dropping::data, id_), failure);
   is_open_ = false;
+  if (are_writes_refused_) {  // the tail stays, as after a crash
+    const int failure = std::exchange(close_errno_, 0);
+    return write_failure("write", directory_->shown(Dropping::data, id_), failure != 0 ? failure : EIO);
+  }
   const bool is_copied = std::ssize(index_copy_) == index_bytes_;
   const std::int64_t records_bytes = record_closed_writer(
       *directory_, {.id = id_,
@@ -427,7 +442,8 @@ Result<void> ContainerWriter::close() {
                     .data = checksums_.bytes() == physical_ ? checksums_.blocks() : DataChecksums{},
                     .index = is_copied ? index_copy_ : std::span<const std::uint8_t>()});
   tail_ = {};
-  if (directory_->unlink_dropping(Dropping::tail, id_) != 0)
+  // A repair or a truncation removes the tail of a writer that does not hold it any more.
+  if (directory_->unlink_dropping(Dropping::tail, id_) != 0 && errno != ENOENT)
     return system_failure("remove", directory_->shown(Dropping::tail, id_));
   const bool should_merge = slot_.leave(index_bytes_, std::max(min_merged_bytes, records_bytes / 3));
   slot_ = {};

@@ -70,6 +70,8 @@ class ContainerWriter {
   }
   /// Returns the descriptor of the data dropping, whose modification time is that of the last write; -1: closed.
   [[nodiscard]] int data_fd() const { return data_.get(); }
+  /// Whether a close of the droppings has failed: the file system may have lost writes that it had accepted.
+  [[nodiscard]] bool are_writes_refused() const { return are_writes_refused_; }
   /// Closes the droppings' descriptors; the next call that needs them opens them again. Returns their number.
   std::size_t close_fds();
   [[nodiscard]] const ContainerDirectory& directory() const { return *directory_; }
@@ -100,8 +102,9 @@ class ContainerWriter {
   SequencerSlot slot_;
   Fd data_, index_;  ///< both are open, or none
   struct stat data_status_ {
-  }, index_status_{};    ///< of the droppings when close_fds() closed them
-  int close_errno_ = 0;  ///< of a close that failed; the next change reports it
+  }, index_status_{};                ///< of the droppings when close_fds() closed them
+  int close_errno_ = 0;              ///< of a close that failed; the next change reports it
+  bool are_writes_refused_ = false;  ///< no record may call the droppings whole then
   Tail tail_;
   std::int64_t physical_ = 0;     ///< bytes in the data dropping that belong to the file
   std::int64_t data_end_ = 0;     ///< bytes in it, including those of failed writes
