@@ -47,23 +47,6 @@ Result<Fd> open_log(const std::string& path) {
   return log;
 }
 
-/// Closes what the caller left open for programs that it starts: a pipe of a script must end with the script. All other
-/// descriptors are ours, and closed on exec.
-void close_inherited() {
-  std::vector<int> inherited;
-  if (DIR* const listing = ::opendir("/proc/self/fd")) {
-    while (const dirent* item = ::readdir(listing)) {
-      const std::string_view name = item->d_name;
-      int fd = -1;
-      if (std::from_chars(name.data(), name.data() + name.size(), fd).ec != std::errc{}) continue;
-      if (const int flags = ::fcntl(fd, F_GETFD); fd > STDERR_FILENO && flags >= 0 && (flags & FD_CLOEXEC) == 0)
-        inherited.push_back(fd);
-    }
-    ::closedir(listing);
-  }
-  for (const int fd : inherited) ::close(fd);
-}
-
 /// The job always wins: the drain runs when the processors and the device have nothing else to do. Linux shares the
 /// processors among sessions first (sched(7), autogroup): there the priority of a process counts only within its
 /// session, and that of the session has a file of its own.
@@ -197,6 +180,22 @@ Result<void> start_service(std::optional<Drain>& drain, const std::vector<std::s
 }
 
 }  // namespace
+
+void close_inherited(int kept) {
+  std::vector<int> inherited;
+  if (DIR* const listing = ::opendir("/proc/self/fd")) {
+    while (const dirent* item = ::readdir(listing)) {
+      const std::string_view name = item->d_name;
+      int fd = -1;
+      if (std::from_chars(name.data(), name.data() + name.size(), fd).ec != std::errc{}) continue;
+      if (const int flags = ::fcntl(fd, F_GETFD);
+          fd > STDERR_FILENO && fd != kept && flags >= 0 && (flags & FD_CLOEXEC) == 0)
+        inherited.push_back(fd);
+    }
+    ::closedir(listing);
+  }
+  for (const int fd : inherited) ::close(fd);
+}
 
 Result<StartedDrain> start_drain(const std::vector<JournalEntry>& entries, DrainOptions options,
                                  const std::vector<std::string>& as_service) {

@@ -39,6 +39,10 @@ struct DrainedHere {
 /// Drains `entries` in this process: what the service runs. Events go to stdout.
 [[nodiscard]] Result<DrainedHere> drain_here(const std::vector<JournalEntry>& entries, DrainOptions options);
 
+/// Closes what the caller left open for programs that it starts, but for `kept`: a pipe of a script must end with the
+/// script. All other descriptors of this command are closed on exec.
+void close_inherited(int kept = -1);
+
 /// Says who drains: "process 4711", "user service iosig-drain-5f0c9a3e11d2b764 (process 4711)".
 [[nodiscard]] std::string text_of(const StartedDrain& started);
 

@@ -20,6 +20,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "background.h"
 #include "commands.h"
 #include "iosig/base/call_with_timeout.h"
 #include "iosig/base/files.h"
@@ -208,6 +209,7 @@ Result<pid_t> start(std::vector<std::string> words) {
   if (child < 0) return system_failure("start", words[0]);
   if (child == 0) {
     ::setsid();
+    close_inherited(ready[1]);
     become(words);
   }
   ::close(ready[1]);
@@ -240,6 +242,14 @@ int run_mount(MountArguments options, Console& console) {
   auto prefetch = checked(options.prefetch, console);
   if (!prefetch) return console.fail(prefetch.error());
   options.prefetch = std::move(*prefetch);
+  std::error_code unknown;
+  const std::string report = std::filesystem::weakly_canonical(options.prefetch.report, unknown).string();
+  if (!options.prefetch.report.empty() && is_below(report, options.mount_point))
+    return console.fail(
+        {ErrorKind::bad_input,
+         fmt::format("the report '{}' is below the mount point '{}', which is about to end when the report "
+                     "is written; name a file outside",
+                     printable(options.prefetch.report), printable(options.mount_point))});
   if (!options.trace.empty()) {
     auto trace = begin_trace_of(options);
     if (!trace) return console.fail(trace.error());

@@ -7,9 +7,11 @@
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -78,18 +80,30 @@ void decide_cache(const Mount& mount, Inode& inode, fuse_file_info& info, Handle
   if (handle.is_cached) ++inode.cached_readers;
   if (::fstat(handle.fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
   const std::lock_guard lock(inode.mutex);
-  info.keep_cache = inode.shown_size == status.st_size && inode.shown_modified.tv_sec == status.st_mtim.tv_sec &&
-                            inode.shown_modified.tv_nsec == status.st_mtim.tv_nsec
+  const auto is_same = [](const timespec& a, const timespec& b) {
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+  };
+  // A program may put the time of the last write back, but not that of the last change.
+  info.keep_cache = inode.shown_size == status.st_size && is_same(inode.shown_modified, status.st_mtim) &&
+                            is_same(inode.shown_changed, status.st_ctim)
                         ? 1
                         : 0;
   inode.shown_size = status.st_size;
   inode.shown_modified = status.st_mtim;
+  inode.shown_changed = status.st_ctim;
+}
+
+/// The kernel ignores the offsets of all writes to a descriptor with O_APPEND, also those of mapped pages, so each
+/// write says whether it appends. Only a file that can be nothing but appended to (chattr +a) keeps the flag.
+void append_by_write(const Fd& fd, int flags) {
+  if ((flags & O_APPEND) != 0) (void)::fcntl(fd.get(), F_SETFL, flags & ~O_APPEND);
 }
 
 int open_file(const Mount& mount, Inode& inode, fuse_file_info& info, Handle& handle) {
   const int flags = (info.flags & ~(O_NOFOLLOW | O_CREAT | O_EXCL | O_DIRECT)) | O_CLOEXEC;
   handle.fd = open_file_at(AT_FDCWD, path_of(handle.file).c_str(), flags);
   if (!handle.fd) return errno;
+  append_by_write(handle.fd, flags);
   decide_cache(mount, inode, info, handle);
   return 0;
 }
@@ -157,9 +171,10 @@ void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode
     failure = errno;
   else if (inode.is_container())
     failure = open_container(mount, inode, *info, *handle);
-  else if (handle->fd)
+  else if (handle->fd) {
+    append_by_write(handle->fd, info->flags);
     decide_cache(mount, inode, *info, *handle);
-  else
+  } else
     failure = open_file(mount, inode, *info, *handle);
   if (failure != 0) {
     mount.inodes.forget(inode, 1);
@@ -218,12 +233,37 @@ void reply_written(fuse_req_t request, fuse_ino_t number, const Handle& by, off_
     fuse_reply_write(request, bytes);
 }
 
+/// The bytes of a request; nothing if they cannot be read.
+std::optional<std::span<const std::byte>> in_memory(fuse_bufvec& data, std::size_t bytes) {
+  if (data.count == 1 && (data.buf[0].flags & FUSE_BUF_IS_FD) == 0)
+    return std::span(static_cast<const std::byte*>(data.buf[0].mem) + data.off, bytes);
+  const std::span<std::byte> room = buffer(bytes);
+  fuse_bufvec place = FUSE_BUFVEC_INIT(bytes);
+  place.buf[0].mem = room.data();
+  if (fuse_buf_copy(&place, &data, fuse_buf_copy_flags{}) != static_cast<ssize_t>(bytes)) return {};
+  return room;
+}
+
+/// Writes to an ordinary file. Returns the bytes written, or -errno. Pages of a mapping have their places, also where
+/// the program opened the file with O_APPEND.
+ssize_t put_in_file(const Handle& handle, fuse_bufvec& data, std::size_t bytes, off_t offset,
+                    const fuse_file_info& info) {
+  if ((info.flags & O_APPEND) == 0 || info.writepage != 0) {
+    fuse_bufvec place = at(handle.fd.get(), offset, bytes);
+    return fuse_buf_copy(&place, &data, fuse_buf_copy_flags{});
+  }
+  const auto given = in_memory(data, bytes);
+  if (!given) return -EIO;
+  const iovec piece{const_cast<std::byte*>(given->data()), given->size()};
+  const ssize_t done = ::pwritev2(handle.fd.get(), &piece, 1, offset, RWF_APPEND);
+  return done < 0 ? -errno : done;
+}
+
 void write(fuse_req_t request, fuse_ino_t number, fuse_bufvec* data, off_t offset, fuse_file_info* info) {
   Handle& handle = handle_of(info);
   const std::size_t bytes = fuse_buf_size(data);
   if (!handle.container) {
-    fuse_bufvec place = at(handle.fd.get(), offset, bytes);
-    const ssize_t done = fuse_buf_copy(&place, data, fuse_buf_copy_flags{});
+    const ssize_t done = put_in_file(handle, *data, bytes, offset, *info);
     if (done < 0)
       fuse_reply_err(request, static_cast<int>(-done));
     else
@@ -234,23 +274,16 @@ void write(fuse_req_t request, fuse_ino_t number, fuse_bufvec* data, off_t offse
     fuse_reply_err(request, EBADF);
     return;
   }
-  std::span<const std::byte> given;
-  if (data->count == 1 && (data->buf[0].flags & FUSE_BUF_IS_FD) == 0) {
-    given = {static_cast<const std::byte*>(data->buf[0].mem) + data->off, bytes};
-  } else {
-    const std::span<std::byte> room = buffer(bytes);
-    fuse_bufvec place = FUSE_BUFVEC_INIT(bytes);
-    place.buf[0].mem = room.data();
-    if (fuse_buf_copy(&place, data, fuse_buf_copy_flags{}) != static_cast<ssize_t>(bytes)) {
-      fuse_reply_err(request, EIO);
-      return;
-    }
-    given = room;
+  const auto given = in_memory(*data, bytes);
+  if (!given) {
+    fuse_reply_err(request, EIO);
+    return;
   }
   std::int64_t place = offset;
-  const std::int64_t done =
-      handle.container->writers().write(*handle.writer, place, given, (info->flags & O_APPEND) != 0);
+  std::int64_t done = handle.container->writers().write(*handle.writer, place, *given, (info->flags & O_APPEND) != 0);
   if (place != offset) TracedRequest::set_offset(place);  // O_APPEND
+  if (done > 0 && (info->flags & (O_SYNC | O_DSYNC)) != 0)
+    if (const int failure = handle.container->writers().sync(); failure != 0) done = -failure;
   if (done < 0)
     fuse_reply_err(request, static_cast<int>(-done));
   else

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import json
 import mmap
 import os
@@ -237,6 +238,49 @@ def test_a_change_of_the_mode_changes_the_ctime(mount: Mount) -> None:
     path.chmod(0o400)
     after = path.stat()
     assert after.st_ctime_ns > before.st_ctime_ns and after.st_mtime_ns == before.st_mtime_ns
+
+
+def test_pages_and_places_of_a_file_opened_to_append_stay_where_they_are(mount: Mount, tmp_path: Path) -> None:
+    path = mount() / "appended"
+    with path.open("a+b", buffering=0) as file:
+        file.write(b"o" * 4096)
+        with mmap.mmap(file.fileno(), 4096) as pages:
+            pages[:4] = b"NEW!"
+            pages.flush()
+        file.write(b"end")
+        fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) & ~os.O_APPEND)
+        os.pwrite(file.fileno(), b"XX", 10)
+    assert (tmp_path / "source/appended").read_bytes() == b"NEW!" + b"o" * 6 + b"XX" + b"o" * 4084 + b"end"
+
+
+def test_appends_through_the_mount_and_beside_it_do_not_overwrite_each_other(mount: Mount, tmp_path: Path) -> None:
+    script = "import os, sys; fd = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT); " + (
+        "[os.write(fd, sys.argv[2].encode() * 10) for _ in range(500)]"
+    )
+    places = {"a": mount() / "log", "b": tmp_path / "source/log"}
+    writers = [subprocess.Popen([sys.executable, "-S", "-E", "-c", script, path, who]) for who, path in places.items()]
+    assert [each.wait() for each in writers] == [0, 0]
+    data = places["b"].read_bytes()
+    assert len(data) == 10000 and data.count(b"a") == data.count(b"b") == 5000
+
+
+def test_the_daemon_keeps_no_descriptor_of_the_script_that_mounts(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
+    with (tmp_path / "lock").open("w") as lock:
+        os.set_inheritable(lock.fileno(), True)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        mount()
+        (pid,) = mount.pids  # type: ignore[attr-defined]
+        held = [each.readlink() for each in Path(f"/proc/{pid}/fd").iterdir()]
+        assert tmp_path / "lock" not in held
+
+
+def test_a_report_below_the_mount_point_is_refused(iosig: Iosig, mount: Mount, tmp_path: Path) -> None:
+    (tmp_path / "source").touch()
+    for report in (tmp_path / "mounted/report", tmp_path / "mounted/sub/../report"):
+        done = iosig(
+            "mount", "--prefetch", "--prefetch-report", report, tmp_path / "source", tmp_path / "mounted", check=3
+        )
+        assert "is below the mount point" in done.stderr and not is_mounted(tmp_path / "mounted")
 
 
 def test_holes_attributes_and_links(mount: Mount) -> None:
