@@ -27,11 +27,25 @@ std::string variable_text(const char* variable) {
 void make_unrecorded(const Fd& directory) {
   const Fd file(
       ::openat(directory.get(), trace::unrecorded_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  write_in_place(file.get());
   trace::Unrecorded content{};
   std::ranges::copy(trace::unrecorded_magic, content.magic);
   const std::string_view bytes(reinterpret_cast<const char*>(&content), sizeof content);
   if (file && !write_all(file.get(), bytes, trace::unrecorded_name))
     ::unlinkat(directory.get(), trace::unrecorded_name, 0);
+}
+
+/// The command's first words, in at most 64 KiB; "..." stands for the others. Readers take a manifest of 1 MiB.
+std::vector<std::string> shortened(const std::vector<std::string>& command) {
+  constexpr std::size_t max_bytes = 64u << 10;
+  std::vector<std::string> words;
+  std::size_t bytes = 0;
+  for (const std::string& word : command) {
+    bytes += word.size() + 1;
+    words.push_back(bytes <= max_bytes ? word : "...");
+    if (bytes > max_bytes) break;
+  }
+  return words;
 }
 
 /// Two clocks, read together before the program starts: a part that has one reading only gets its rate from them.
@@ -75,8 +89,9 @@ Result<TraceDirectory> make_trace_directory(const std::string& directory, const 
   if (::mkdir(made.path.c_str(), 0700) != 0 && errno != EEXIST) return system_failure("make", directory);
   made.fd = Fd(::open(made.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!made.fd) return system_failure("open", directory);
-  nlohmann::ordered_json text{{"schema", "iosig.trace/1"}, {"command", manifest.command}, {"host", host_name()},
-                              {"started_ns", unix_ns()},   {"job", job_name()},           {"calls", manifest.calls},
+  nlohmann::ordered_json text{{"schema", "iosig.trace/1"}, {"command", shortened(manifest.command)},
+                              {"host", host_name()},       {"started_ns", unix_ns()},
+                              {"job", job_name()},         {"calls", manifest.calls},
                               {"files", manifest.files},   {"sources", manifest.sources}};
   if (!manifest.mount.empty()) text["mount"] = manifest.mount;
   if (manifest.has_tsc_clock) text["clock"] = clock_now();

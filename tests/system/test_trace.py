@@ -352,6 +352,12 @@ def test_a_trace_is_never_mixed_with_another(tracing: Tracing) -> None:
     assert refused.returncode == 2 and "has a trace already" in refused.stderr and str(tracing.trace) in refused.stderr
 
 
+def test_a_command_of_two_megabytes_is_traced(tracing: Tracing) -> None:
+    tracing("true", *(f"{n:0100}" for n in range(15000)))
+    told = tracing.iosig.json("trace", "info", tracing.trace)
+    assert told["command"].endswith(" ...") and len(told["command"]) < 70000
+
+
 def test_odd_names(tracing: Tracing) -> None:
     name = b'new\nline \xff "quoted", comma'
     tracing(sys.executable, "-S", "-E", "-c", f"import os; os.close(os.open({name!r}, os.O_CREAT))")

@@ -67,6 +67,14 @@ static void child_of_vfork(void) {
   close(open("second", O_RDWR | O_CREAT, 0644));
 }
 
+static void appended_stream(void) { /* the C library sets O_APPEND by a call of its own */
+  char bytes[100] = {0};
+  int fd = open("appended", O_RDWR | O_CREAT, 0644);
+  if (write(fd, bytes, 100) != 100 || lseek(fd, 0, SEEK_SET) != 0) exit(2);
+  FILE* stream = fdopen(fd, "a+");
+  if (fputs("x", stream) < 0 || fflush(stream) != 0 || fputs("yz", stream) < 0 || fflush(stream) != 0) exit(3);
+}
+
 int main(int count, char** words) {
   if (count < 2) return 9;
   const char* what = words[1];
@@ -75,6 +83,7 @@ int main(int count, char** words) {
   if (!strcmp(what, "shared_offset")) shared_offset();
   if (!strcmp(what, "directories")) directories();
   if (!strcmp(what, "child_of_vfork")) child_of_vfork();
+  if (!strcmp(what, "appended_stream")) appended_stream();
   return 0;
 }
 """
@@ -128,3 +137,10 @@ def test_a_child_of_vfork_changes_nothing_of_its_parents(iosig: Iosig, program: 
     rows = traced(iosig, program, tmp_path, "child_of_vfork")
     assert ("write", "first", 0, 6) in rows
     assert [path for call, path, *_ in rows if call == "open"][-1] == "second"
+
+
+def test_a_stream_that_appends_to_an_open_descriptor_writes_at_the_end(
+    iosig: Iosig, program: Path, tmp_path: Path
+) -> None:
+    rows = traced(iosig, program, tmp_path, "appended_stream")
+    assert [row[2:] for row in rows if row[0] == "write"] == [(0, 100), (100, 1), (101, 2)]

@@ -250,6 +250,16 @@ FILE* freopen(const char* path, const char* mode, FILE* stream) {
       AT_FDCWD, path, trace::flags_of(mode), [&] { return hook::freopen(path, mode, stream); },
       [](FILE* made) { return made == nullptr ? -1 : ::fileno_unlocked(made); });
 }
+FILE* fdopen(int fd, const char* mode) {
+  if (!trace::is_tracing) [[likely]]
+    return hook::fdopen(fd, mode);
+  FILE* const made = trace::is_used(Call::fdopen) ? trace::on<Call::fdopen>(fd, [&] { return hook::fdopen(fd, mode); })
+                                                  : hook::fdopen(fd, mode);
+  if (made != nullptr && mode[0] == 'a')  // libc sets O_APPEND by a call of its own
+    if (trace::Description* const known = trace::description_of(fd); known != &trace::left_out)
+      known->asks_kernel = true;
+  return made;
+}
 int fclose(FILE* stream) {
   if (!trace::is_used(Call::fclose)) [[likely]]
     return hook::fclose(stream);

@@ -1,6 +1,7 @@
 #include "preload/trace/part_file.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -81,7 +82,13 @@ long open_file_of(ThreadPart& part, const char* path, int flags) {
 
 }  // namespace
 
-long create_file(ThreadPart& part, const char* path) { return open_file_of(part, path, O_CREAT | O_EXCL); }
+long create_file(ThreadPart& part, const char* path) {
+  const long fd = open_file_of(part, path, O_CREAT | O_EXCL);
+  int flags = 0;  // as write_in_place() (base/files.h), by no call that programs make
+  if (fd >= 0 && ::syscall(SYS_ioctl, fd, FS_IOC_GETFLAGS, &flags) == 0 && (flags |= FS_NOCOW_FL) != 0)
+    (void)::syscall(SYS_ioctl, fd, FS_IOC_SETFLAGS, &flags);
+  return fd;
+}
 
 void close_file(long fd) {
   const ForksLater forks_later;

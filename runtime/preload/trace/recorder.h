@@ -201,6 +201,7 @@ class Recording {
 
   void begin(Call call, const Subject& subject, bool is_selected) {
     ThreadPart* part = this_part;
+    const bool was_claiming = part->is_claiming;  // a signal handler's call does not end the claim that it interrupts
     std::uint32_t index = 0;
     for (;;) {
       if (part->used >= part->limit) [[unlikely]]
@@ -210,19 +211,19 @@ class Recording {
       index = take_number(part->used);
       if (index < part->limit) [[likely]]
         break;
-      part->is_claiming = false;  // a signal handler has taken the last slot
+      part->is_claiming = was_claiming;  // a signal handler has taken the last slot
     }
     Slot& slot = part->slots[index];
     depth_ = take_number(part->depth);
     if (depth_ >= part->open.size()) [[unlikely]] {
       part->depth = depth_;
-      part->is_claiming = false;
+      part->is_claiming = was_claiming;
       return;
     }
     const auto id = static_cast<std::uint32_t>(++part->last_id);
     part->open[depth_] = {.slot = &slot, .stack = this, .id = id, .call = call, .is_selected = is_selected};
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    part->is_claiming = false;
+    part->is_claiming = was_claiming;
     if (depth_ != 0) [[unlikely]]
       if (part->open[depth_ - 1].stack <= this) drop_left_calls(*part, depth_);
     part_ = part;
