@@ -16,6 +16,7 @@
 #include "iosig/enact/circumstances.h"
 #include "iosig/enact/place.h"
 #include "iosig/enact/redirect.h"
+#include "iosig/enact/reserve.h"
 #include "iosig/enact/user_directory.h"
 #include "iosig/format/container_globs.h"
 #include "iosig/format/rules_toml.h"
@@ -73,12 +74,18 @@ Result<std::vector<std::string>> targets_for(const Signature& signature, const s
   if (!described) return pass_on(described.error());
   const auto place = locate(AT_FDCWD, path);
   if (!place) return pass_on(place.error());
-  Storage storage = **described;
-  for (MountPoint& mount : storage.mount_points) ask_free_space(mount);
+  const Storage& storage = **described;
   // The droppings stay where they are, and the path leads to a directory: nothing comes home.
   auto given = circumstances_at(nullptr, signature, storage, {.residence = Residence::rest}, page_cache);
   if (!given) return pass_on(std::move(given.error()));
-  const Choice choice = choose_mount_point(signature, storage, *given);
+  // Each target must have room for all of it: one writer's data lie on one target.
+  const std::uint64_t needed = signature.total_bytes.value_or(assumed_total_bytes);
+  const auto ask = [&](MountPoint& mount) {
+    ask_room(mount, needed);
+    if (mount.free_bytes && *mount.free_bytes < needed + mount.reserved_bytes + mount.withheld_bytes)
+      mount.free_bytes = 0;
+  };
+  const Choice choice = choose_mount_point(signature, storage, *given, ask, *signature.container_targets);
   std::vector<std::string> directories;
   for (const Candidate& candidate : choice.candidates) {
     if (!candidate.admissible || directories.size() == signature.container_targets) break;

@@ -349,18 +349,27 @@ Choice choose_mount_point(const Signature& wanted, const Storage& storage, const
 }
 
 Choice choose_mount_point(const Signature& wanted, const Storage& described, const Circumstances& given,
-                          const AskRoom& ask_room) {
+                          const AskRoom& ask_room, std::size_t count) {
   Storage storage = described;
   for (MountPoint& mount : storage.mount_points) mount.free_bytes = max_bytes;
   std::set<std::string> asked;
   for (;;) {
     Choice choice = choose_mount_point(wanted, storage, given);
-    if (!choice.chosen || !asked.insert(*choice.chosen).second) return choice;
-    for (MountPoint& mount : storage.mount_points)
-      if (mount.path == *choice.chosen) {
-        mount.free_bytes = described.find_mount_point(mount.path)->free_bytes;
-        ask_room(mount);
-      }
+    if (!choice.chosen) return choice;
+    std::vector<std::string> matter{*choice.chosen};
+    for (const Candidate& candidate : choice.candidates)
+      if (matter.size() < count && candidate.admissible && candidate.mount_point != *choice.chosen)
+        matter.push_back(candidate.mount_point);
+    if (given.home && wanted.total_bytes && must_come_home(wanted, *storage.find_mount_point(*choice.chosen), given))
+      matter.push_back(given.home->mount_point);
+    bool is_known = true;
+    for (MountPoint& mount : storage.mount_points) {
+      if (std::ranges::find(matter, mount.path) == matter.end() || !asked.insert(mount.path).second) continue;
+      is_known = false;
+      mount.free_bytes = described.find_mount_point(mount.path)->free_bytes;
+      ask_room(mount);
+    }
+    if (is_known) return choice;
   }
 }
 

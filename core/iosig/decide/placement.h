@@ -40,10 +40,11 @@ inline constexpr double assumed_duration_s = year_s;       ///< only for availab
 /// Sets `free_bytes`, `reserved_bytes` and `withheld_bytes`.
 using AskRoom = std::function<void(MountPoint&)>;
 
-/// As above, but queries free space only where the choice depends on it: for the best mount point, for the next one if
-/// that lacks space, and so on. A server that does not respond causes a delay only if its mount point would win.
+/// As above, but queries free space only where the choice depends on it: for the best `count` mount points, for the
+/// next one if one of those lacks space, and so on; also at home, if declared data would have to come home. A server
+/// that does not respond causes a delay only if its mount point would be one of them.
 [[nodiscard]] Choice choose_mount_point(const Signature& wanted, const Storage& described, const Circumstances& given,
-                                        const AskRoom& ask_room);
+                                        const AskRoom& ask_room, std::size_t count = 1);
 
 /// Whether the data must be brought home from `mount` after the job: they are not temporary, and either must be at
 /// their path or would be lost with power. Sealed data stay.
