@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <csignal>
 #include <exception>
 #include <memory>
 #include <string>
@@ -12,6 +11,7 @@
 #include "commands.h"
 #include "external.h"
 #include "help.h"
+#include "program.h"
 #include "usage.h"
 
 namespace {
@@ -50,8 +50,7 @@ NamedVerb named_verb(const CLI::App& app, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   open_missing_streams();
-  std::signal(SIGPIPE, SIG_DFL);  // `iosig storage list | head` ends without an error message
-  std::signal(SIGCHLD, SIG_DFL);  // if the parent process ignores it, the exit status of child processes is lost
+  take_default_signals();
   CLI::App app("IOSIG: puts every stream's bytes on the storage that serves them best", "iosig");
   app.formatter(std::make_shared<HelpFormatter>());  // all verbs inherit it, and the help flag
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");

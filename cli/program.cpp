@@ -6,12 +6,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
@@ -22,6 +25,10 @@ namespace {
 
 /// The exit status of a shell that cannot run a command.
 enum ShellStatus : int { not_executable = 126, not_found = 127 };
+
+using Handler = void (*)(int);
+/// What the caller of this command has chosen for signals that the command itself wants as usual.
+std::array<std::pair<int, Handler>, 2> given_signals{{{SIGPIPE, SIG_DFL}, {SIGCHLD, SIG_DFL}}};
 
 constexpr const char* tracing_alone = "IOSIG_TRACE_CONTAINERS";  // runtime/preload/names/paths.cpp
 
@@ -90,6 +97,10 @@ std::vector<Setting> settings_of_running() {
   return value_of(tracing_alone).empty() ? std::vector<Setting>{} : std::vector<Setting>{{tracing_alone, ""}};
 }
 
+void take_default_signals() {
+  for (auto& [number, handler] : given_signals) handler = std::signal(number, SIG_DFL);
+}
+
 int become_program(const std::vector<std::string>& command, const std::vector<Setting>& settings, bool is_dry,
                    Console& console) {
   const auto program = program_of(command.front());
@@ -106,6 +117,7 @@ int become_program(const std::vector<std::string>& command, const std::vector<Se
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
+  for (const auto& [number, handler] : given_signals) std::signal(number, handler);
   ::execvp(words.front(), words.data());
   const int status = errno == ENOENT ? not_found : not_executable;
   console.fail(system_failure("run", command.front()).value());

@@ -25,6 +25,10 @@ struct Setting {
 /// Undoes that, for `iosig run` in a traced program.
 [[nodiscard]] std::vector<Setting> settings_of_running();
 
+/// For this command alone, not for a program that it becomes: `iosig storage list | head` ends without an error
+/// message, and the exit status of child processes is not lost if the parent process ignores it.
+void take_default_signals();
+
 /// Replaces this process by the program, and returns only if that fails, with the exit status of a shell that cannot
 /// run a command. Notes if no library can intercept the program's calls. `is_dry`: prints the command and returns.
 [[nodiscard]] int become_program(const std::vector<std::string>& command, const std::vector<Setting>& settings,

@@ -180,3 +180,22 @@ def test_progress_on_a_terminal_is_one_line_that_fits(iosig: Iosig, long_job: Pa
     drawn = [part for part in shown.split("\r") if part.startswith("writing:")]
     assert drawn and max(map(len, drawn)) < 40
     assert all("…" in line or "..." in line for line in drawn) and drawn[-1].rstrip().endswith(" left")
+
+
+@pytest.mark.parametrize("verb", [("run",), ("trace", "-o", "trace")])
+def test_signals_that_the_caller_ignores_are_ignored_by_the_program(
+    iosig: Iosig, tmp_path: Path, verb: tuple[str, ...]
+) -> None:
+    """A service manager ignores SIGPIPE for a server, which then gets EPIPE."""
+
+    def ignore() -> None:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+    command = [iosig.binary, *verb, "--", "grep", "SigIgn", "/proc/self/status"]
+    for preexec, wanted in ((ignore, True), (None, False)):
+        shutil.rmtree(tmp_path / "trace", ignore_errors=True)
+        told = subprocess.run(command, cwd=tmp_path, env=iosig.env, preexec_fn=preexec, capture_output=True, text=True)
+        mask = int(told.stdout.split()[1], 16)
+        for number in (signal.SIGCHLD, signal.SIGPIPE):
+            assert bool(mask & 1 << (number - 1)) == wanted, told

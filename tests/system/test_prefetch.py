@@ -645,3 +645,31 @@ def test_reads_of_a_container_are_prefetched_from_its_data_droppings(iosig: Iosi
     lines = [each for each in report.read_text().splitlines() if re.search(r"/box/d\d/data\.\d: useful", each)]
     processes = 2 if way == "run" else 1  # the child prefetches, too
     assert len(lines) == 4 * processes and not any("left alone" in each for each in lines), lines
+
+
+@needs_library
+@pytest.mark.parametrize("thread_local_bytes", [200_000, 252_000, 3_000_000])
+def test_a_program_with_large_thread_local_variables_is_prefetched(
+    iosig: Iosig, tmp_path: Path, thread_local_bytes: int
+) -> None:
+    """The C library puts them into each thread's stack, that of the prefetching thread included."""
+    source = tmp_path / "strided.c"
+    source.write_text("""
+#include <fcntl.h>
+#include <unistd.h>
+__thread char large[LARGE];
+int main(void) {
+  char bytes[4096];
+  const int fd = open("data", O_RDONLY);
+  large[5] = 1;
+  for (int n = 0; n < 2000; ++n)
+    if (pread(fd, bytes, sizeof bytes, (off_t)(n % 500) * 65536) != sizeof bytes) return 2;
+  return 0;
+}
+""")
+    subprocess.run(["gcc", "-O1", f"-DLARGE={thread_local_bytes}", "-o", tmp_path / "strided", source], check=True)
+    with (tmp_path / "data").open("wb") as data:
+        data.truncate(32 << 20)
+    report = tmp_path / "report"
+    iosig("run", "--prefetch", "--prefetch-report", report, "--", tmp_path / "strided", cwd=tmp_path)
+    assert report.read_text()

@@ -1,5 +1,6 @@
 #include "iosig/prefetch/requests.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 
@@ -16,6 +17,17 @@ std::int64_t clock_ns() {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
+namespace {
+
+/// What the C library takes of a thread's stack for the program's thread_local variables; 0 if it does not say.
+std::size_t thread_local_bytes(const pthread_attr_t& attributes) {
+  using MinStack = std::size_t (*)(const pthread_attr_t*);
+  const auto min_stack = reinterpret_cast<MinStack>(::dlsym(RTLD_DEFAULT, "__pthread_get_minstack"));
+  return min_stack == nullptr ? 0 : min_stack(&attributes);
+}
+
+}  // namespace
+
 bool start_thread(void* (*run)(void*), void* argument) {
   constexpr std::size_t stack_bytes = 256 << 10;
   sigset_t all;
@@ -28,7 +40,7 @@ bool start_thread(void* (*run)(void*), void* argument) {
   if (::pthread_attr_init(&attributes) == 0) {
     ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_t thread{};
-    is_started = ::pthread_attr_setstacksize(&attributes, stack_bytes) == 0 &&
+    is_started = ::pthread_attr_setstacksize(&attributes, stack_bytes + thread_local_bytes(attributes)) == 0 &&
                  ::pthread_create(&thread, &attributes, run, argument) == 0;
     ::pthread_attr_destroy(&attributes);
   }
