@@ -93,6 +93,25 @@ TEST_CASE("whole job: data on volatile storage come home even if they may rest, 
   CHECK(with_residence(*parse_signature(""), nvme, may_rest).residence == Residence::rest);
 }
 
+TEST_CASE("whole job: where data would have to come home, home is asked for its room, else not") {
+  std::vector<std::string> asked;
+  const auto chosen_with_room_at_home = [&](const std::string& signature, std::uint64_t free_bytes) {
+    asked.clear();
+    return choose_mount_point(*parse_signature(signature), machine(), may_rest,
+                              [&](MountPoint& mount) {
+                                asked.push_back(mount.path);
+                                mount.free_bytes = mount.path == "/home" ? free_bytes : TiB;
+                              })
+        .chosen;
+  };
+  const std::string stream = "size-per-IO(4KB) totalsize(100MB) ";
+  CHECK(chosen_with_room_at_home(stream + "volatile", TiB) == "/ram");
+  CHECK(std::ranges::find(asked, "/home") != asked.end());
+  CHECK(chosen_with_room_at_home(stream + "volatile", MiB) != "/ram");
+  CHECK(chosen_with_room_at_home(stream + "temp", MiB) == "/ram");
+  CHECK(asked == std::vector<std::string>{"/ram"});
+}
+
 TEST_CASE("whole job: home is left only for a mount point that saves the share asked for") {
   // 16 MiB at a time, at rest: 10.0 + 167.8 ms each at home. A device of 120 MB/s takes 139.8 ms: 21.4 % less.
   Storage storage = machine();

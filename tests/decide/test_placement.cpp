@@ -191,3 +191,10 @@ TEST_CASE("free space is asked of the mount points that may win, and of no other
   CHECK(asked == std::vector<std::string>{"/slow"});
   CHECK_FALSE(chosen_asking("totalsize(2TB)", MiB));
 }
+
+TEST_CASE("free space is asked of as many mount points as are wanted") {
+  std::vector<std::string> asked;
+  const auto ask = [&](MountPoint& mount) { asked.push_back(mount.path); };
+  (void)choose_mount_point(*parse_signature("totalsize(1GB)"), two_mounts(), by_throughput, ask, 2);
+  CHECK(asked == std::vector<std::string>{"/fast", "/slow"});
+}
