@@ -83,3 +83,21 @@ def test_a_probe_of_tmpfs_stays_below_the_limit_and_is_not_killed(iosig: Iosig, 
 def test_not_all_that_is_free_is_for_data(iosig: Iosig, memory: Path, tmp_path: Path) -> None:
     assert f"chosen: {memory}" in choose(iosig, tmp_path, "1000MB")
     assert "no room: totalsize 1GB, free 1004 MB" in choose(iosig, tmp_path, "1GB")
+
+
+@pytest.mark.parametrize(
+    ("totalsize", "reserved", "lies_there"),
+    [("totalsize(100MB)", "", True), ("totalsize(500MB)", "totalsize(600MB)", False), ("", "totalsize(100MB)", False)],
+)
+def test_data_of_a_container_go_only_where_they_have_room(
+    iosig: Iosig, tmp_path: Path, memory: Path, totalsize: str, reserved: str, lies_there: bool
+) -> None:
+    """What is reserved for other streams is no room; without a totalsize 1 GB is needed."""
+    env = {**iosig.env, "IOSIG_STORAGE": str(tmp_path / "storage.toml"), "IOSIG_STATE": str(tmp_path / "state")}
+    if reserved:
+        iosig("prepare", tmp_path / "other", f"temp {reserved}", env=env)
+    rules = tmp_path / "rules.toml"
+    rules.write_text(f'schema = "iosig.rules/1"\n[[rule]]\npath = "*.dat"\nsig = "temp container(1) {totalsize}"\n')
+    iosig("run", "--rules", rules, "--", "sh", "-c", "echo hi > file.dat", env=env, cwd=tmp_path)
+    data = [*memory.rglob("data.*"), *(tmp_path / "file.dat").rglob("data.*")]
+    assert [path.is_relative_to(memory) for path in data] == [lies_there]
