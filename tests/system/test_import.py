@@ -176,6 +176,16 @@ def of_process(rows: list[Row], directory: Path) -> list[list[tuple[object, ...]
     return sorted(of.values(), key=repr)
 
 
+def test_forks_that_only_a_made_up_log_has_are_refused(iosig: Iosig, tmp_path: Path) -> None:
+    """The lines of each child wait for its parent's fork, which waits for that of its parent, 40,000 times."""
+    lines = ["1 1000.000001 clone(child_stack=NULL, flags=SIGCHLD <unfinished ...>"]
+    lines += [f"{n} 1000.{n:06} clone(child_stack=NULL, flags=SIGCHLD) = {n + 1} <0.000001>" for n in range(2, 40000)]
+    lines += ["1 1001.000001 <... clone resumed>) = 2 <0.5>"]
+    (tmp_path / "log").write_text("\n".join(lines) + "\n")
+    done = iosig("import", tmp_path / "log", "-o", tmp_path / "trace", check=3)
+    assert "not a log of strace" in done.stderr and not [*tmp_path.glob("*trace*")]
+
+
 @needs_strace
 @pytest.mark.parametrize("options", [("-f",), ("-ff",)])
 def test_strace_and_iosig_trace_tell_the_same_of_a_shell_and_its_children(

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::string_view unknown_host = "unknown";
 constexpr std::size_t max_waiting_lines = 1'000'000;
+constexpr int max_waiting_generations = 1000;  ///< each is a call within the one before
 
 }  // namespace
 
@@ -61,8 +62,15 @@ Result<void> StraceProcesses::release(std::int32_t tid) {
   const auto found = waiting_.extract(tid);
   if (found.empty()) return {};
   waiting_count_ -= found.mapped().size();
+  if (generations_ == max_waiting_generations)
+    return fail(
+        ErrorKind::bad_input,
+        "the lines of thread {} wait for the end of {} forks, each by a child of the one before; not a log of strace",
+        tid, generations_);
+  ++generations_;
   for (const auto& kept : found.mapped())
     if (auto done = take(tid, kept->line, kept->place); !done) return done;
+  --generations_;
   return {};
 }
 

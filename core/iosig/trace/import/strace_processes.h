@@ -119,6 +119,7 @@ class StraceProcesses {
   std::set<std::int32_t> forking_;  ///< threads within fork or clone
   std::map<std::int32_t, std::vector<std::unique_ptr<Waiting>>> waiting_;
   std::size_t waiting_count_ = 0;
+  int generations_ = 0;                                  ///< children of children whose lines are being released
   std::unordered_map<std::string, std::int64_t> sizes_;  ///< of files, by path, where a call told
   std::shared_ptr<OpenFile> begun_file_;                 ///< of the call that is being taken, if it had two lines
   std::uint32_t last_file_ = 0;
