@@ -101,3 +101,23 @@ def test_data_of_a_container_go_only_where_they_have_room(
     iosig("run", "--rules", rules, "--", "sh", "-c", "echo hi > file.dat", env=env, cwd=tmp_path)
     data = [*memory.rglob("data.*"), *(tmp_path / "file.dat").rglob("data.*")]
     assert [path.is_relative_to(memory) for path in data] == [lies_there]
+
+
+def test_memory_is_promised_once_however_many_file_systems_are_in_it(
+    iosig: Iosig, tmp_path: Path, memory: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1t", "none", other], check=True)
+    subprocess.run(["mount", "-o", "remount,size=1t", memory], check=True)
+    try:
+        with (tmp_path / "storage.toml").open("a") as description:
+            description.write(f'[[mount_point]]\npath = "{other}"\ndevice = "ram"\nfilesystem = "tmpfs"\n')
+        env = {**iosig.env, "IOSIG_STORAGE": str(tmp_path / "storage.toml"), "IOSIG_STATE": str(tmp_path / "state")}
+        room = min(each["free_bytes"] for each in iosig.json("storage", "list", env=env)["mount_points"])
+        signature = f"temp totalsize({room * 6 // 10 >> 20}MB)"
+        iosig("prepare", tmp_path / "a", signature, env=env)
+        done = iosig("prepare", tmp_path / "b", signature, env=env, check=1)
+        assert "no room" in done.stderr and not (tmp_path / "b").is_symlink()
+    finally:
+        subprocess.run(["umount", "-l", other], check=True)

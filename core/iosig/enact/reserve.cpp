@@ -19,12 +19,14 @@
 #include "iosig/base/call_with_timeout.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/process_life.h"
+#include "iosig/base/room.h"
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/config/storage_file.h"
 #include "iosig/enact/destination_name.h"
 #include "iosig/enact/journal_directory.h"
 #include "iosig/enact/own_file.h"
+#include "iosig/model/filesystem.h"
 
 namespace iosig {
 namespace {
@@ -205,6 +207,21 @@ std::uint64_t spare_bytes(const MountPoint& mount, std::uint64_t needed_bytes) {
   return allowed - std::min(allowed, needed_bytes);
 }
 
+/// File systems in memory share it: what is reserved on one is no room on another, but for what that lacks anyway
+/// because it is smaller than the memory.
+void share_memory(Storage& storage) {
+  const auto memory = memory_room_bytes();
+  if (!memory) return;
+  std::uint64_t total = 0;
+  for (const MountPoint& mount : storage.mount_points)
+    if (is_volatile_filesystem(mount.filesystem)) total += mount.reserved_bytes;
+  for (MountPoint& mount : storage.mount_points) {
+    if (total == 0 || !is_volatile_filesystem(mount.filesystem) || !mount.free_bytes) continue;
+    const std::uint64_t elsewhere = *memory - std::min(*memory, *mount.free_bytes);
+    mount.reserved_bytes = std::max(mount.reserved_bytes, total - std::min(total, elsewhere));
+  }
+}
+
 /// Clears the reservations of `id`, and removes the table if no living process has one.
 void drop_reservations(const UserDirectory& directory, std::optional<std::uint64_t> id) {
   const auto table = lock_table(directory, O_RDWR);
@@ -250,6 +267,7 @@ void ask_room(Storage& storage) {
     mount.reserved_bytes = room ? room->reserved_bytes : 0;
     mount.withheld_bytes = room ? room->withheld_bytes : 0;
   }
+  share_memory(storage);
 }
 
 Reservation::~Reservation() {
