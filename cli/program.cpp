@@ -27,7 +27,7 @@ namespace {
 enum ShellStatus : int { not_executable = 126, not_found = 127 };
 
 using Handler = void (*)(int);
-/// What the caller of this command has chosen for signals that the command itself wants as usual.
+/// The caller's handling of the signals that take_default_signals() resets; become_program() restores it.
 std::array<std::pair<int, Handler>, 2> given_signals{{{SIGPIPE, SIG_DFL}, {SIGCHLD, SIG_DFL}}};
 
 constexpr const char* tracing_alone = "IOSIG_TRACE_CONTAINERS";  // runtime/preload/names/paths.cpp

@@ -19,7 +19,7 @@ std::int64_t clock_ns() {
 
 namespace {
 
-/// What the C library takes of a thread's stack for the program's thread_local variables; 0 if it does not say.
+/// Returns how much of a thread's stack the C library uses for thread_local variables; 0 if it does not say.
 std::size_t thread_local_bytes(const pthread_attr_t& attributes) {
   using MinStack = std::size_t (*)(const pthread_attr_t*);
   const auto min_stack = reinterpret_cast<MinStack>(::dlsym(RTLD_DEFAULT, "__pthread_get_minstack"));
