@@ -50,7 +50,7 @@ NamedVerb named_verb(const CLI::App& app, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   open_missing_streams();
-  take_default_signals();
+  reset_ignored_signals();
   CLI::App app("IOSIG: puts every stream's bytes on the storage that serves them best", "iosig");
   app.formatter(std::make_shared<HelpFormatter>());  // all verbs inherit it, and the help flag
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");

@@ -27,7 +27,7 @@ namespace {
 enum ShellStatus : int { not_executable = 126, not_found = 127 };
 
 using Handler = void (*)(int);
-/// The caller's handling of the signals that take_default_signals() resets; become_program() restores it.
+/// The caller's handling of the signals that reset_ignored_signals() resets; become_program() restores it.
 std::array<std::pair<int, Handler>, 2> given_signals{{{SIGPIPE, SIG_DFL}, {SIGCHLD, SIG_DFL}}};
 
 constexpr const char* tracing_alone = "IOSIG_TRACE_CONTAINERS";  // runtime/preload/names/paths.cpp
@@ -97,7 +97,7 @@ std::vector<Setting> settings_of_running() {
   return value_of(tracing_alone).empty() ? std::vector<Setting>{} : std::vector<Setting>{{tracing_alone, ""}};
 }
 
-void take_default_signals() {
+void reset_ignored_signals() {
   for (auto& [number, handler] : given_signals) handler = std::signal(number, SIG_DFL);
 }
 

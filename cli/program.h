@@ -27,7 +27,7 @@ struct Setting {
 
 /// For this command alone, not for a program that it becomes: `iosig storage list | head` ends without an error
 /// message, and the exit status of child processes is not lost if the parent process ignores it.
-void take_default_signals();
+void reset_ignored_signals();
 
 /// Replaces this process by the program, and returns only if that fails, with the exit status of a shell that cannot
 /// run a command. Notes if no library can intercept the program's calls. `is_dry`: prints the command and returns.

@@ -141,22 +141,6 @@ os.close(fd)
     assert tails, "a writer whose bytes may be lost is recorded as closed"
 
 
-def test_truncations_after_killed_writers_free_their_space(iosig: Iosig, tmp_path: Path) -> None:
-    script = """
-import os, signal
-fd = os.open('file.dat', os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-os.write(fd, bytes(5 << 20))
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-    for _ in range(3):
-        python(iosig, script, tmp_path)
-        kept = sum(path.stat().st_size for path in (tmp_path / "file.dat").rglob("data.*"))
-        assert kept == 5 << 20
-    iosig("run", "--", "sh", "-c", ": > file.dat", cwd=tmp_path)
-    assert not sum(path.stat().st_size for path in (tmp_path / "file.dat").rglob("data.*"))
-    assert iosig.json("container", "check", tmp_path / "file.dat")["sound"]
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a tmpfs: needs root")
 def test_writers_that_find_no_room_leave_no_files(iosig: Iosig, tmp_path: Path) -> None:
     place = tmp_path / "full"

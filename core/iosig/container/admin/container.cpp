@@ -256,19 +256,17 @@ bool is_void(const ContainerDirectory& directory, const WriterContent& before) {
   return fd && ::fstat(fd.get(), &index) == 0 && index.st_size == before.index_bytes;
 }
 
-/// Returns the writers with ids below `end` that were killed: whatever they wrote is older than a truncation that
-/// begins now. Without a tail a writer of which no index tells what it wrote may be active: its droppings are damaged.
-std::vector<std::int64_t> killed_writers(const ContainerDirectory& directory, const ContainerContent& content,
-                                         std::int64_t end) {
-  std::vector<std::int64_t> ids, killed;
-  for (const LostWrites& lost : content.lost_writes)
-    if (lost.id >= 0) ids.push_back(lost.id);
-  for (const WriterContent& each : content.writers)
-    if (each.has_tail) ids.push_back(each.id);
-  for (const std::int64_t id : ids) {
-    if (id >= end) continue;
-    const Fd tail = directory.open_dropping(Dropping::tail, id, O_RDONLY | O_NONBLOCK);
-    if (tail && !is_alive(tail)) killed.push_back(id);
+/// Returns the writers with ids below `end` of which no index tells what they wrote, and which were killed: whatever
+/// they wrote is older than a truncation that begins now. A writer without a tail may be active: its droppings are
+/// damaged. **Others with a tail stay**: on file systems whose locks each node has for itself, they may be another
+/// node's active writers.
+std::vector<std::int64_t> killed_lost_writers(const ContainerDirectory& directory, const ContainerContent& content,
+                                              std::int64_t end) {
+  std::vector<std::int64_t> killed;
+  for (const LostWrites& lost : content.lost_writes) {
+    if (lost.id < 0 || lost.id >= end) continue;
+    const Fd tail = directory.open_dropping(Dropping::tail, lost.id, O_RDONLY | O_NONBLOCK);
+    if (tail && !is_alive(tail)) killed.push_back(lost.id);
   }
   return killed;
 }
@@ -311,7 +309,7 @@ Result<void> truncate_container(const std::shared_ptr<const ContainerDirectory>&
   }
   // Before the mark is made: what a writer wrote after the mark counts, even if the writer has died since.
   std::vector<std::int64_t> killed;
-  if (size == 0) killed = killed_writers(*directory, *before, (*writer)->id());
+  if (size == 0) killed = killed_lost_writers(*directory, *before, (*writer)->id());
   if (auto cut = (*writer)->truncate(size); !cut) return cut;
   if (size == 0) {
     // The mark must be durable before the droppings that it makes void are deleted.
