@@ -150,7 +150,7 @@ TEST_CASE("after every change of any writer, a reader sees what a file would hol
       Model model;
       std::array<Process, 4> processes;
       const auto start = [&](Process& process) {
-        process = {open(path), nullptr, static_cast<std::int64_t>(below(400)), static_cast<std::int64_t>(below(60))};
+        process = {opened(path), nullptr, static_cast<std::int64_t>(below(400)), static_cast<std::int64_t>(below(60))};
         process.writer = process.container->writers().add();
       };
       for (Process& process : processes) start(process);
@@ -211,7 +211,7 @@ TEST_CASE("after every change of any writer, a reader sees what a file would hol
       CHECK(content_of(*reader, 0, 100'000) == model.read(0, 100'000));
       for (Process& process : processes) REQUIRE(process.container->writers().remove(process.writer) == 0);
       CHECK(content_of(*reader, 0, 100'000) == model.read(0, 100'000));
-      CHECK(content_of(*open(path), 0, 100'000) == model.read(0, 100'000));
+      CHECK(content_of(*opened(path), 0, 100'000) == model.read(0, 100'000));
     }
 }
 

@@ -1,13 +1,17 @@
 // A writer that is killed loses nothing that it was told is written.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <random>
+#include <string>
 #include <thread>
 
 #include "iosig/container/admin/container.h"
@@ -99,4 +103,89 @@ TEST_CASE("killed: what two writers had written is there, whenever they are kill
   }
   CHECK(most > 1000);
   ::munmap(shared, 4096);
+}
+
+namespace {
+
+/// Writes as write_on() does, over and over in the first `range` bytes; syncs once, after `synced` writes.
+[[noreturn]] void overwrite(const std::shared_ptr<const ContainerDirectory>& directory, std::int64_t range,
+                            std::int64_t synced, std::int64_t count) {
+  auto writer = ContainerWriter::open(directory);
+  for (std::int64_t n = 0; writer && n < count; ++n) {
+    const Place place = place_of(0, n);
+    const std::string text(static_cast<std::size_t>(place.length), letter_of(0, n));
+    if (!(*writer)->write(place.offset % range, std::as_bytes(std::span(text)))) ::_exit(1);
+    if (n + 1 == synced && !(*writer)->sync()) ::_exit(1);
+  }
+  ::kill(::getpid(), SIGKILL);
+  ::_exit(1);
+}
+
+}  // namespace
+
+TEST_CASE("killed: after a power failure repair keeps the writes whose data were stored, and the synced ones always") {
+  std::mt19937 random(12);
+  int cut_behind_sync = 0, cut_synced = 0;
+  for (int round = 0; round < 40; ++round) {
+    CAPTURE(round);
+    const Directory directory;
+    ContainerOptions options;
+    options.index = round % 3 == 2 ? IndexKind::traditional : IndexKind::pattern;
+    const auto container = create_container(directory / "file", options);
+    REQUIRE(container);
+    const std::int64_t range = 4096, count = 1 + random() % 6000, synced = round % 4 == 3 ? 0 : random() % (count + 1);
+    const pid_t child = ::fork();
+    if (child == 0) overwrite(*container, range, synced, count);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    REQUIRE(WIFSIGNALED(status));
+    std::vector<std::int64_t> ends(1, 0);  // of the first n writes in the data dropping
+    for (std::int64_t n = 0; n < count; ++n) ends.push_back(ends.back() + place_of(0, n).length);
+    const auto end_of = [&](std::int64_t n) { return ends[static_cast<std::size_t>(n)]; };
+    // The device stored the first `there` bytes of the data.
+    const bool cuts_synced = synced > 0 && round % 8 == 0;
+    const std::int64_t there = cuts_synced ? end_of(synced) - 1
+                                           : end_of(synced) + static_cast<std::int64_t>(
+                                                                  random() % (end_of(count) - end_of(synced) + 1));
+    {
+      const Fd data = (*container)->open_dropping(Dropping::data, 0, O_RDWR);
+      REQUIRE(::ftruncate(data.get(), there) == 0);
+    }
+    const auto read = [&]() -> std::optional<std::string> {
+      const auto view = ContainerView::open(*container);
+      REQUIRE_MESSAGE(view, view.error().message);
+      std::string found(static_cast<std::size_t>((*view)->size()), '?');
+      if (!(*view)->read(0, std::as_writable_bytes(std::span(found)))) return std::nullopt;
+      return found;
+    };
+    const auto steps = repair_container(*container);
+    REQUIRE_MESSAGE(steps, steps.error().message);
+    CHECK(repair_container(*container, {.dry_run = true})->empty());
+    if (cuts_synced) {
+      ++cut_synced;
+      const auto check = check_container(*container);
+      REQUIRE(check);
+      CHECK(std::ranges::any_of(check->problems, [](const ContainerProblem& problem) {
+        return problem.kind == ContainerProblem::Kind::lost && problem.message.find("was cut") != std::string::npos;
+      }));
+      continue;
+    }
+    std::string expected;
+    for (std::int64_t n = 0; n < count && end_of(n + 1) <= there; ++n) {
+      const Place place = place_of(0, n);
+      const auto at = static_cast<std::size_t>(place.offset % range), length = static_cast<std::size_t>(place.length);
+      if (expected.size() < at + length) expected.resize(at + length, '\0');
+      expected.replace(at, length, length, letter_of(0, n));
+    }
+    if (there < end_of(count)) ++cut_behind_sync;
+    const auto found = read();
+    REQUIRE(found);
+    CHECK(*found == expected);
+    const auto check = check_container(*container);
+    REQUIRE(check);
+    for (const ContainerProblem& problem : check->problems)
+      CHECK_MESSAGE(problem.kind == ContainerProblem::Kind::unsynced, problem.message);
+  }
+  CHECK(cut_behind_sync > 20);
+  CHECK(cut_synced > 2);
 }

@@ -123,7 +123,9 @@ TEST_CASE("job time: a flush takes the latency and the bandwidth of the drain, i
   const Transfers written{.workload = {.bytes_per_io = MiB, .sync = false}, .data_bytes = 4e8};
   CHECK(predict_transfers(written, device, 4096, cache).flush_s == doctest::Approx(0.03 + 2));
   // A copy is stored likewise, and waits for directories.
-  const Device source{.name = "memory", .read_bytes_per_s = 1e9, .operation_latency_s = 0};
+  Device source{.name = "memory"};
+  source.read_bytes_per_s = 1e9;
+  source.operation_latency_s = 0;
   device.operation_latency_s = 0.001;
   CHECK(predict_copy_s(4e8, {source, true}, {device}) == doctest::Approx(2 + 0.03 + 0.001));
 }

@@ -17,6 +17,7 @@
 #include "iosig/base/kept_fds.h"
 #include "iosig/base/machine.h"
 #include "iosig/base/text.h"
+#include "iosig/container/admin/unstored_writes.h"
 #include "iosig/container/layout/closed_writers.h"
 #include "iosig/container/layout/tail.h"
 #include "iosig/container/layout/target_owner.h"
@@ -116,11 +117,16 @@ class Repair {
   // Steps 4 and 5
 
   /// Completes the index of a dead writer, and retires its tail.
-  Result<void> mend(const WriterContent& writer) {
+  Result<void> mend(WriterContent& writer) {
     if (writer.has_tail && !dead_.contains(writer.id)) return {};  // it was at work when it was read
     const bool has_lost = has_lost_writes(writer.id);
+    const std::int64_t end = writer.physical_end();
+    const std::uint64_t dropped = writer.has_tail ? drop_unstored_writes(writer) : 0;
+    if (dropped > 0)
+      did(fmt::format("dropped the last {} write{} of '{}', not synced: their data did not reach the device", dropped,
+                      dropped == 1 ? "" : "s", directory_.shown(Dropping::data, writer.id)));
     if (writer.damage.empty() && !writer.has_tail && !has_lost && !writer.is_restored) return {};
-    const std::vector<IndexLoss> losses = losses_of(writer, has_lost);
+    const std::vector<IndexLoss> losses = losses_of(writer, end, has_lost);
     report(writer, losses);
     if (options_.dry_run) return {};
     // Step 4: rewrite the index.
@@ -131,9 +137,14 @@ class Repair {
     return writer.has_tail ? retire_tail(writer.id, has_lost) : Result<void>();
   }
 
-  /// What the new index notes as lost, in addition to what the old one does.
-  static std::vector<IndexLoss> losses_of(const WriterContent& writer, bool has_lost) {
+  /// What the new index notes as lost, in addition to what the old one does. `end`: of the data that were described
+  /// before writes were dropped.
+  static std::vector<IndexLoss> losses_of(const WriterContent& writer, std::int64_t end, bool has_lost) {
     std::vector<IndexLoss> losses = writer.unindexed();
+    if (const std::int64_t kept = writer.physical_end(); kept < end) {
+      std::erase_if(losses, [&](const IndexLoss& loss) { return loss.physical == kept; });
+      losses.push_back({kept, end - kept, true});
+    }
     if (has_lost && losses.empty()) losses.push_back({writer.physical_end(), 0});
     if (has_lost)  // a damaged tail does not tell how many writes had ended
       for (IndexLoss& loss : losses) loss.was_unfinished = false;

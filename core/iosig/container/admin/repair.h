@@ -20,8 +20,9 @@
 // Step 4: complete the index of a writer that is dead or closed. If its index is sound in parts, and is damaged, has a
 //   tail beside it, or has lost writes: the new index holds all sound frames, the tail's writes, and the losses. If it
 //   is not what the writer had when it was closed: the new index is that of the record
-//   (container/layout/closed_writers). 4a: write it to the draft `.iosig-aside-index.<id>`, and fsync it. After a
-//   crash, the next repair replaces the
+//   (container/layout/closed_writers). After a power failure, the writes of a dead writer whose data were not synced and
+//   never reached the device are left out.
+//   4a: write it to the draft `.iosig-aside-index.<id>`, and fsync it. After a crash, the next repair replaces the
 //       draft. Readers ignore it.
 //   4b: if the index is damaged, link it into the quarantine. After a crash, it has two names and is still in use.
 //   4c: rename the draft, which has the old index's times, over the index, and fsync the directory. Readers find the
@@ -45,9 +46,9 @@
 // The quarantine is a directory `.iosig-aside-<microseconds>` of the container, made when it is needed.
 //
 // Repair never writes to a data dropping and never deletes one, never changes an index in place, never replaces an
-// index by one that holds less of what is sound, never deletes a tail before its writes are durable in an index, and
-// never changes a dropping of a writer that is alive. The names in the quarantine are not synced: after a loss of
-// power, a file of steps 6 to 9 may be where it was, and the damaged index of 4b may be gone.
+// index by one that holds less of what is sound and has its data, never deletes a tail before its writes are durable in
+// an index, and never changes a dropping of a writer that is alive. The names in the quarantine are not synced: after a
+// loss of power, a file of steps 6 to 9 may be where it was, and the damaged index of 4b may be gone.
 #pragma once
 
 #include <functional>

@@ -351,6 +351,14 @@ void note_damage(std::size_t at, std::size_t end, const char* what, IndexContent
 
 }  // namespace
 
+DetectOptions index_detection() {
+  DetectOptions options;
+  options.columns = index_columns;
+  options.follows[physical_offset] = write_length;
+  options.unsigned_columns = 2;  // logical offset, length
+  return options;
+}
+
 std::vector<std::uint8_t> index_frame(const IndexHead& head) {
   Bytes payload{kind_head};
   append_number(head.version, payload);

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "iosig/analyze/detect.h"
 #include "iosig/analyze/piece_table.h"
 #include "iosig/base/result.h"
 #include "iosig/container/layout/container_manifest.h"
@@ -47,6 +48,9 @@ struct IndexEntry {
 /// The columns of the pattern in a frame. The physical offset is the running sum of the lengths.
 enum IndexColumn : std::uint8_t { logical_offset, write_length, physical_offset, write_sequence, index_columns };
 
+/// How a pattern of these columns is detected.
+[[nodiscard]] DetectOptions index_detection();
+
 /// Writes of one writer in order, either as a pattern (index_columns) or as entries.
 struct IndexedWrites {
   std::int64_t opened = 0, closed = 0;          ///< the smallest and the greatest sequence number
@@ -76,7 +80,8 @@ struct IndexMark {
 /// file. `length` 0: a frame was lost that described no known bytes.
 struct IndexLoss {
   std::int64_t physical = 0, length = 0;
-  bool was_unfinished = false;  ///< of a write that was in progress when its writer died
+  /// Of a write that was in progress when its writer died, or of writes that had not been synced and have no data.
+  bool was_unfinished = false;
 
   bool operator==(const IndexLoss&) const = default;
 };

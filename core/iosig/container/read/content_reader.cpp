@@ -180,11 +180,12 @@ class ContentReader {
         continue;
       const std::string shown = directory_.shown(Dropping::data, writer.id);
       const std::int64_t known = writer.physical_end(), there = std::max<std::int64_t>(0, writer.data_bytes);
-      content_.problems.push_back({ContainerProblem::Kind::lost, writer.id,
-                                   writer.data_bytes < 0
-                                       ? fmt::format("'{}' is missing: {} bytes are lost", shown, known)
-                                       : fmt::format("'{}' was cut: {} bytes of {} are there", shown, there, known),
-                                   known - there});
+      std::string message = writer.data_bytes < 0
+                                ? fmt::format("'{}' is missing: {} bytes are lost", shown, known)
+                                : fmt::format("'{}' was cut: {} bytes of {} are there", shown, there, known);
+      if (writer.has_tail && writer.data_bytes >= (writer.synced ? writer.synced->data : 0))
+        message += "; what is missing was not synced, and repair drops the writes if their writer is dead";
+      content_.problems.push_back({ContainerProblem::Kind::lost, writer.id, std::move(message), known - there});
     }
   }
 

@@ -40,14 +40,6 @@ constexpr std::int64_t min_merged_bytes = 1 << 20;  ///< of indices: their first
 std::atomic<unsigned> forks{0};
 [[maybe_unused]] const int counted = ::pthread_atfork(nullptr, nullptr, [] { ++forks; });
 
-DetectOptions index_detection() {
-  DetectOptions options;
-  options.columns = index_columns;
-  options.follows[physical_offset] = write_length;
-  options.unsigned_columns = 2;  // logical offset, length
-  return options;
-}
-
 tl::unexpected<Error> closed_already() {
   return fail_with_errno(EBADF, ErrorKind::usage, "the writer is closed, or was inherited across fork()");
 }
