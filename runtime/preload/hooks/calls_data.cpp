@@ -136,8 +136,10 @@ int hook::posix_fallocate(int fd, off_t offset, off_t length) {
   return failure;
 }
 int hook::posix_fadvise(int fd, off_t offset, off_t length, int advice) {
-  return is_ours(fd) ? 0 : real().posix_fadvise(fd, offset, length, advice);
+  if (!is_ours(fd)) return real().posix_fadvise(fd, offset, length, advice);
+  return length < 0 || advice < POSIX_FADV_NORMAL || advice > POSIX_FADV_NOREUSE ? EINVAL : 0;
 }
 ssize_t hook::readahead(int fd, off64_t offset, size_t count) {
-  return is_ours(fd) ? 0 : real().readahead(fd, offset, count);
+  if (!is_ours(fd)) return real().readahead(fd, offset, count);
+  return with_ready_file(fd, [](OpenFile& file) { return file.reads() ? 0 : -EBADF; });
 }

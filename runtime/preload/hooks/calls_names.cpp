@@ -207,7 +207,9 @@ int hook::scandirat(int parent, const char* path, dirent*** names, int (*filter)
 // inotify would report changes of the container's parts. With ENOSPC programs poll instead (tail -f), or report that
 // they cannot watch the file.
 int hook::inotify_add_watch(int fd, const char* path, std::uint32_t mask) {
-  if (path == nullptr || !is_container_at(AT_FDCWD, path)) return real().inotify_add_watch(fd, path, mask);
+  if (is_taken_for_directory(AT_FDCWD, path)) return -1;
+  if (path == nullptr || !is_container_at(AT_FDCWD, path))
+    return as_below_file(real().inotify_add_watch(fd, path, mask), AT_FDCWD, path);
   errno = ::fcntl(fd, F_GETFD) < 0 ? EBADF : mask == 0 ? EINVAL : (mask & IN_ONLYDIR) != 0 ? ENOTDIR : ENOSPC;
   return -1;
 }

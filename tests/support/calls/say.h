@@ -6,11 +6,11 @@
  *   int main(void) {
  *     const int fd = open("file", O_RDWR | O_CREAT, 0644);
  *     say("readahead", "file", 0, 100, readahead(fd, 0, 100));
- *     say("readahead", "file", -1, 100, readahead(fd, -1, 100));   a failure, too
+ *     say("readahead", "file", 0, 100, readahead(written, 0, 100));   on a descriptor that cannot read: a failure, too
  *   }
  *
- * `file.plain` is never a container: for what is meant to differ on one. A program makes its files in the working
- * directory. Of the calls that it says, it makes none without saying it, and none on a descriptor that is no file's.
+ * What a container refuses is said by refused(). `file.plain` is never a container: for what else is meant to differ on
+ * one. A program makes its files in the working directory, `file` always. Of the calls that it says, it makes none without saying it, and none on a descriptor that is no file's.
  * One that includes other headers defines _GNU_SOURCE before them. */
 #ifndef IOSIG_SAY_H
 #define IOSIG_SAY_H
@@ -33,6 +33,13 @@ static const long long none = LLONG_MIN;
  * and length (or none), and the result: what the call returned, or -errno. */
 static void say(const char* call, const char* path, long long offset, long long length, long long result) {
   printf("%s %s %lld %lld %lld\n", call, path, offset, length, result == -1 ? -(long long)errno : result);
+}
+
+/* Prints a call that fails with errno `refusal` on a container, as say() does otherwise. */
+static inline void refused(const char* call, const char* path, long long offset, long long length, long long result,
+                           int refusal) {
+  printf("%s %s %lld %lld %lld | %lld\n", call, path, offset, length, result == -1 ? -(long long)errno : result,
+         -(long long)refusal);
 }
 
 /* Prints something that is in no trace, but must be the same on a container: "# text number". */

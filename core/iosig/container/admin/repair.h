@@ -20,8 +20,8 @@
 // Step 4: complete the index of a writer that is dead or closed. If its index is sound in parts, and is damaged, has a
 //   tail beside it, or has lost writes: the new index holds all sound frames, the tail's writes, and the losses. If it
 //   is not what the writer had when it was closed: the new index is that of the record
-//   (container/layout/closed_writers). After a power failure, the writes of a dead writer whose data were not synced and
-//   never reached the device are left out.
+//   (container/layout/closed_writers). After a power failure, the writes of a dead writer whose data were not synced
+//   and never reached the device are left out.
 //   4a: write it to the draft `.iosig-aside-index.<id>`, and fsync it. After a crash, the next repair replaces the
 //       draft. Readers ignore it.
 //   4b: if the index is damaged, link it into the quarantine. After a crash, it has two names and is still in use.

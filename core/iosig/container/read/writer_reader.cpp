@@ -222,7 +222,8 @@ void WriterReader::compare_with_data(const WriterContent& writer, FoundWriter& f
     found.add(loss.was_unfinished ? ContainerProblem::Kind::unsynced : ContainerProblem::Kind::lost, id,
               fmt::format("'{}': bytes {} to {} were given up by repair: {}", shown(Dropping::data, id), loss.physical,
                           loss.physical + loss.length,
-                          loss.was_unfinished ? "from writes that had not ended, or had not been synced" : "their index is lost"),
+                          loss.was_unfinished ? "from writes that had not ended, or had not been synced"
+                                              : "their index is lost"),
               loss.length);
   for (const IndexLoss& part : writer.unindexed()) {
     const std::string range =
