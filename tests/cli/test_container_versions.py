@@ -6,6 +6,7 @@ killed.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -143,3 +144,16 @@ def test_a_killed_upgrade_leaves_one_manifest_or_the_other(iosig: Iosig, contain
             if done.returncode == 0:
                 break
     assert seen == {"iosig.container/1", "iosig.container/2"}
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o444])
+@pytest.mark.parametrize("kind", ["flock", "lockf"])
+def test_a_file_that_a_program_has_locked_is_not_upgraded(iosig: Iosig, container: Path, kind: str, mode: int) -> None:
+    """The lock is on the manifest, which an upgrade replaces."""
+    with (container / ".iosig-container").open("r+") as file:
+        (container / ".iosig-container").chmod(mode)
+        getattr(fcntl, kind)(file, fcntl.LOCK_EX)
+        assert "a program holds a lock" in iosig("container", "upgrade", container, check=1).stderr
+    assert schema_of(container) == "iosig.container/1"
+    iosig("container", "upgrade", container)
+    assert schema_of(container) == "iosig.container/2"

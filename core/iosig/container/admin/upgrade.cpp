@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/limits.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -35,15 +36,40 @@ Result<void> keep_attributes(const Fd& manifest, const std::string& shown, int f
   return {};
 }
 
+/// Opens the manifest and takes the locks of the file, which programs take on it, until the descriptor is closed. Fails
+/// if a program holds one: on the manifest that replaces this one, it would no longer count.
+Result<Fd> lock_manifest(const ContainerDirectory& directory, const std::string& name, const std::string& shown) {
+  constexpr int flags = O_NOFOLLOW | O_NONBLOCK;
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  Fd manifest = open_file_at(directory.fd().get(), name.c_str(), O_RDWR | flags);
+  if (!manifest) {  // its mode forbids writing
+    whole.l_type = F_RDLCK;
+    manifest = open_file_at(directory.fd().get(), name.c_str(), O_RDONLY | flags);
+  }
+  if (!manifest) return system_failure("open", shown);
+  const auto is_refused = [](int done) { return done != 0 && (errno == EWOULDBLOCK || errno == EACCES); };
+  if (is_refused(::flock(manifest.get(), LOCK_EX | LOCK_NB)) ||
+      is_refused(::fcntl(manifest.get(), F_OFD_SETLK, &whole)))
+    return fail(
+        ErrorKind::infeasible,
+        "'{}': a program holds a lock on the file, which would not count after the upgrade: upgrade it when the "
+        "program has given the lock back",
+        printable(directory.path()));
+  return manifest;
+}
+
 }  // namespace
 
 Result<std::uint32_t> upgrade_container(const ContainerDirectory& directory, bool dry_run) {
   const std::uint32_t before = directory.manifest().version;
   if (before == newest_container_version || dry_run) return before;
   const std::string name(container_manifest_name), shown = fmt::format("{}/{}", directory.path(), name);
-  const Fd old = open_file_at(directory.fd().get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  const auto locked = lock_manifest(directory, name, shown);
+  if (!locked) return pass_on(locked.error());
+  const Fd& old = *locked;
   struct stat status {};
-  if (!old || ::fstat(old.get(), &status) != 0) return system_failure("open", shown);
+  if (::fstat(old.get(), &status) != 0) return system_failure("open", shown);
   if (status.st_uid != ::geteuid() && ::geteuid() != 0) return system_failure("replace", shown, EPERM);
   ContainerManifest manifest = directory.manifest();
   manifest.version = newest_container_version;
