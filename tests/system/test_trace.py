@@ -358,6 +358,24 @@ def test_a_command_of_two_megabytes_is_traced(tracing: Tracing) -> None:
     assert told["command"].endswith(" ...") and len(told["command"]) < 70000
 
 
+def test_an_incomplete_copy_is_told_also_between_two_chunks(tracing: Tracing) -> None:
+    tracing(sys.executable, "-S", "-E", "-c",
+            "import os\nfd = os.open('data', os.O_RDWR | os.O_CREAT)\n"
+            "for n in range(5000): os.pwrite(fd, b'x', n)\n")  # fmt: skip
+    (part,) = tracing.trace.glob("*.part")
+    whole, first = part.read_bytes(), 40960
+    ends = [first]
+    while ends[-1] < len(whole):
+        ends.append(ends[-1] + 16 + (int.from_bytes(whole[ends[-1] + 8 : ends[-1] + 12], "little") + 7) // 8 * 8)
+    assert len(ends) > 5 and ends[-1] == len(whole)
+    assert "missing" not in tracing.iosig("trace", "info", tracing.trace).stderr
+    for end in ends[:-1]:
+        os.truncate(part, end)
+        told = tracing.iosig("trace", "info", tracing.trace).stderr
+        assert f"{part.name}: {len(whole) - end} bytes of blocks are missing at byte {end}" in told
+        part.write_bytes(whole)
+
+
 def test_odd_names(tracing: Tracing) -> None:
     name = b'new\nline \xff "quoted", comma'
     tracing(sys.executable, "-S", "-E", "-c", f"import os; os.close(os.open({name!r}, os.O_CREAT))")

@@ -131,7 +131,8 @@ class PartReader {
     std::vector<std::byte> piece;
     std::uint64_t piece_start = chunks_offset;
     std::size_t used = 0;
-    for (std::uint64_t at = chunks_offset; at < end;) {
+    std::uint64_t at = chunks_offset;
+    while (at < end) {
       ChunkView chunk;
       ChunkState state = chunk_at(std::span(piece).subspan(used), chunk);
       if (state == ChunkState::cut && piece_start + piece.size() < end) {  // the next piece
@@ -150,6 +151,8 @@ class PartReader {
       at += chunk.whole_bytes;
       used += chunk.whole_bytes;
     }
+    if (at >= end && part_.header.chunks_end > at)
+      part_.fault = {at, fmt::format("{} bytes of blocks are missing", part_.header.chunks_end - at), false};
     return {};
   }
 

@@ -109,6 +109,7 @@ struct PartHeader {
   std::uint64_t lost_calls;     ///< calls that could not be kept, because the directory was full
   std::uint32_t is_closed;      ///< 1: the thread or the process ended in an orderly way
   std::uint32_t lost_names;     ///< names and facts that could not be kept
+  std::uint64_t chunks_end;     ///< the file had chunks up to here; 0: none, or an older program wrote it
 };
 static_assert(sizeof(PartHeader) <= pending_offset);
 

@@ -165,6 +165,7 @@ Result<void> PartWriter::close(Packing& packing) {
   if (header_.clock == ClockKind::nanoseconds && greatest_end_ > header_.first.ticks)
     header_.latest = {greatest_end_, greatest_end_};
   header_.is_closed = 1;
+  if (file_.chunks_end() > chunks_offset) header_.chunks_end = file_.chunks_end();
   return file_.put(bytes_of(header_), 0);
 }
 
@@ -237,7 +238,7 @@ bool LivePart::grow() {
 
 void LivePart::append_pending() {
   std::byte* const chunks = pages_.get() + pending_offset;
-  if (pending_ > 0) (void)file_.append({chunks, pending_});
+  if (pending_ > 0) (void)append({chunks, pending_});
   std::memset(chunks, 0, sizeof(ChunkHeader));
   pending_ = 0;
 }
@@ -254,7 +255,13 @@ bool LivePart::append_ended(Packing& packing) {
   if (ended == 0) return true;
   const std::size_t bytes = pack({packing.slots.data(), ended}, header().tid, id_base(last_id_), {now, now},
                                  {.has_sums = true}, packing.memory, packing.packed);
-  return file_.append(std::span(packing.packed).first(bytes)).has_value();
+  return append(std::span(packing.packed).first(bytes)).has_value();
+}
+
+Result<void> LivePart::append(std::span<const std::byte> chunks) {
+  if (auto done = file_.append(chunks); !done) return done;
+  header().chunks_end = file_.chunks_end();
+  return {};
 }
 
 void LivePart::empty_slots() {
@@ -279,7 +286,7 @@ void LivePart::add_chunk(ChunkKind kind, std::span<const std::byte> head, std::s
   if (whole > room) {
     std::vector<std::byte> chunk(whole);
     put_chunk(kind, head, rest, chunk.data());
-    (void)file_.append(chunk);
+    (void)append(chunk);
     return;
   }
   std::byte* const at = pages_.get() + pending_offset + pending_;

@@ -138,6 +138,7 @@ class LivePart {
   void append_pending();
   [[nodiscard]] bool grow();
   /// Appends the calls that have ended as a block.
+  [[nodiscard]] Result<void> append(std::span<const std::byte> chunks);
   [[nodiscard]] bool append_ended(Packing& packing);
   /// Empties the slots but those of open calls.
   void empty_slots();

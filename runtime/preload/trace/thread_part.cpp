@@ -130,12 +130,17 @@ bool grow(ThreadPart& part) {
 
 std::byte* pending_of(const ThreadPart& part) { return reinterpret_cast<std::byte*>(part.header) + pending_offset; }
 
+/// false: the directory is full.
+bool append_chunks(ThreadPart& part, const std::byte* chunks, std::size_t bytes) {
+  if (!put_in_file(part, path_of(part), chunks, bytes, part.chunks_end)) return false;
+  part.header->chunks_end = part.chunks_end += bytes;
+  return true;
+}
+
 /// Appends the pending chunks to the file.
 void append_pending(ThreadPart& part) {
   if (part.pending == 0) return;
-  if (put_in_file(part, path_of(part), pending_of(part), part.pending, part.chunks_end))
-    part.chunks_end += part.pending;
-  else
+  if (!append_chunks(part, pending_of(part), part.pending))
     part.header->lost_names += chunks_in({pending_of(part), part.pending});
   std::memset(pending_of(part), 0, sizeof(ChunkHeader));
   part.pending = 0;
@@ -169,10 +174,7 @@ void pack_slots(ThreadPart& part) {
                               .has_sums = true};
     const std::size_t bytes = pack(ended, part.header->tid, part.last_id > id_span ? part.last_id - id_span : 0, clock,
                                    options, memory.pack, memory.packed);
-    if (bytes > 0 && put_in_file(part, path_of(part), memory.packed.data(), bytes, part.chunks_end))
-      part.chunks_end += bytes;
-    else
-      part.header->lost_calls += ended.size();
+    if (bytes == 0 || !append_chunks(part, memory.packed.data(), bytes)) part.header->lost_calls += ended.size();
   }
   part.header->latest = clock;
   for (std::uint32_t n = 0; n < kept; ++n) {
@@ -446,9 +448,7 @@ void add_chunk(ThreadPart& part, ChunkKind kind, const void* head, std::size_t h
   put_chunk(kind, {static_cast<const std::byte*>(head), head_bytes}, {static_cast<const char*>(rest), rest_bytes}, at);
   if (fits)
     part.pending += static_cast<std::uint32_t>(whole);
-  else if (put_in_file(part, path_of(part), at, whole, part.chunks_end))
-    part.chunks_end += whole;
-  else
+  else if (!append_chunks(part, at, whole))
     ++part.header->lost_names;
 }
 
