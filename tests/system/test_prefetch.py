@@ -673,3 +673,48 @@ int main(void) {
     report = tmp_path / "report"
     iosig("run", "--prefetch", "--prefetch-report", report, "--", tmp_path / "strided", cwd=tmp_path)
     assert report.read_text()
+
+
+@needs_library
+def test_a_program_whose_main_thread_ends_first_ends_with_its_last_thread(iosig: Iosig, tmp_path: Path) -> None:
+    """Its exit handlers run, with its own descriptors."""
+    version = os.confstr("CS_GNU_LIBC_VERSION")
+    if version is None or tuple(map(int, version.split()[1].split("."))) < (2, 34):
+        pytest.skip("needs glibc 2.34")
+    source = tmp_path / "ends.c"
+    source.write_text("""
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static FILE *kept;
+static void told(void) { fprintf(kept, "at exit\\n"); }
+static void *rest(void *fd) {
+  char bytes[4096];
+  for (int n = 0; n < 500; ++n)
+    if (pread((int)(long)fd, bytes, sizeof bytes, (off_t)n * 65536) != sizeof bytes) exit(2);
+  fprintf(kept, "all is read\\n");
+  usleep(100000);
+  return NULL;
+}
+int main(void) {
+  char bytes[4096];
+  pthread_t thread;
+  const int fd = open("data", O_RDONLY);
+  kept = fopen("kept", "w");
+  atexit(told);
+  for (int n = 0; n < 500; ++n)
+    if (pread(fd, bytes, sizeof bytes, (off_t)n * 65536) != sizeof bytes) return 2;
+  pthread_create(&thread, NULL, rest, (void *)(long)fd);
+  pthread_exit(NULL);
+}
+""")
+    subprocess.run(["gcc", "-O1", "-o", tmp_path / "ends", source], check=True)
+    with (tmp_path / "data").open("wb") as data:
+        data.truncate(32 << 20)
+    report = tmp_path / "report"
+    run = (iosig.binary, "run", "--prefetch", "--prefetch-report", report, "--", tmp_path / "ends")
+    ended = subprocess.run(run, cwd=tmp_path, env=iosig.env, check=False, timeout=60)
+    assert ended.returncode == 0 and report.read_text()
+    assert (tmp_path / "kept").read_text() == "all is read\nat exit\n"

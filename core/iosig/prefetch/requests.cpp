@@ -26,9 +26,34 @@ std::size_t thread_local_bytes(const pthread_attr_t& attributes) {
   return min_stack == nullptr ? 0 : min_stack(&attributes);
 }
 
+/// The C library's count of the process's threads, by which the last one that ends calls exit(3); null: unknown.
+unsigned* count_of_threads() {
+  static auto* const count = static_cast<unsigned*>(::dlvsym(RTLD_DEFAULT, "__nptl_nthreads", "GLIBC_PRIVATE"));
+  return count;
+}
+
+/// Makes the calling thread, or one that it has just started, count for the end of the process, or not.
+void let_count(bool counts) {
+  if (unsigned* const count = count_of_threads(); count != nullptr) std::atomic_ref(*count) += counts ? 1U : -1U;
+}
+
+struct Work {
+  void* (*run)(void*);
+  void* argument;
+};
+
+/// The C library counts this thread out when it returns.
+void* run_uncounted(void* work) {
+  const std::unique_ptr<Work> own(static_cast<Work*>(work));
+  void* const result = own->run(own->argument);
+  let_count(true);
+  return result;
+}
+
 }  // namespace
 
 bool start_thread(void* (*run)(void*), void* argument) {
+  auto work = std::make_unique<Work>(run, argument);
   constexpr std::size_t stack_bytes = 256 << 10;
   sigset_t all;
   sigset_t before;
@@ -41,8 +66,12 @@ bool start_thread(void* (*run)(void*), void* argument) {
     ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_t thread{};
     is_started = ::pthread_attr_setstacksize(&attributes, stack_bytes + thread_local_bytes(attributes)) == 0 &&
-                 ::pthread_create(&thread, &attributes, run, argument) == 0;
+                 ::pthread_create(&thread, &attributes, run_uncounted, work.get()) == 0;
     ::pthread_attr_destroy(&attributes);
+  }
+  if (is_started) {
+    (void)work.release();
+    let_count(false);
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return is_started;

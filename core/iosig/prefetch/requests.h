@@ -39,7 +39,8 @@ struct Request {
 /// Returns CLOCK_MONOTONIC.
 [[nodiscard]] std::int64_t clock_ns();
 
-/// Starts a thread with all signals blocked and a small stack. false: the system has no room for one.
+/// Starts a thread with all signals blocked and a small stack. A process ends without waiting for it when its other
+/// threads have ended, also by pthread_exit(3) (with glibc 2.34 and later). false: the system has no room for one.
 [[nodiscard]] bool start_thread(void* (*run)(void*), void* argument);
 
 class Requests {
