@@ -100,7 +100,7 @@ bool may_have_inherited() {
   const auto seals_of = [](int fd) { return ::syscall(SYS_fcntl, fd, F_GET_SEALS, 0); };
   // The kernel tells the number of descriptors as the size of this directory since Linux 6.2. Most programs have few,
   // with small numbers, and listing them costs more than asking for each.
-  constexpr int few = 64;
+  constexpr int few = 24;
   struct stat status {};
   if (::stat("/proc/self/fd", &status) != 0) return true;
   off_t left = status.st_size;

@@ -41,11 +41,13 @@ auto open_traced(int directory, const char* path, int flags, const Make& make, c
   const std::uint32_t file = is_ours ? trace::opened(fd, flags, id != trace::left_out_path) : 0;
   if (id == trace::left_out_path || (!is_recorded && fd < 0)) {
     recording.cancel();
-  } else if (trace::Slot* const slot = recording.slot(); slot != nullptr) {
-    if (!is_recorded) slot->call = Call::inherited;  // the file's later calls may be: they need its name
-    slot->path = id;
-    slot->file = file;
-    slot->fd = fd;
+  } else {
+    recording.change([&](trace::Slot& slot) {
+      if (!is_recorded) slot.call = Call::inherited;  // the file's later calls may be: they need its name
+      slot.path = id;
+      slot.file = file;
+      slot.fd = fd;
+    });
   }
   recording.end(fd < 0 ? -failure : fd);
   if (fd >= 0) trace::note_open_place(id);

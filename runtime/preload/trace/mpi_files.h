@@ -57,11 +57,11 @@ template <Call call, class Make>
   const int failure = make();
   if (failure == 0) {
     const std::uint32_t made = file_opened(*file);
-    if (Slot* const slot = recording.slot(); slot != nullptr) {
-      slot->file = made;
+    recording.change([&](Slot& slot) {
+      slot.file = made;
       // The file's later calls may be recorded: they need its name.
-      if (!is_recorded) slot->call = Call::inherited;
-    }
+      if (!is_recorded) slot.call = Call::inherited;
+    });
   } else if (!is_recorded) {
     recording.cancel();
   }
@@ -85,7 +85,10 @@ template <Call call, class Make>
   if (uses[static_cast<std::uint16_t>(call)] != Use::record || is_in_mpi_call()) return make();
   Recording recording(call, {});
   const int failure = make();
-  if (Slot* const slot = recording.slot(); slot != nullptr && failure == 0) slot->length = processes_of(communicator);
+  if (failure == 0) {
+    const std::int64_t processes = processes_of(communicator);
+    recording.change([&](Slot& slot) { slot.length = processes; });
+  }
   recording.end(-std::int64_t{class_of(failure)});
   return failure;
 }

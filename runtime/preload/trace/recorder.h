@@ -10,6 +10,7 @@
 // record calls between any two instructions, and may leave by longjmp(3).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -61,12 +62,19 @@ struct OpenCall {
   bool is_selected;  ///< by `--source`; calls below it go with it
 };
 
+/// What a call of this thread does to its slot.
+enum class Step : std::uint8_t {
+  idle,
+  writing,   ///< it writes to its slot: the slot is not given to others
+  claiming,  ///< it gets its slot: others cannot be packed
+};
+
 /// The state of a thread's recording, in a page of its own that fork() empties (MADV_WIPEONFORK): the child's first
 /// call finds no slots and makes a part of its own, also after a bare clone(2).
 struct ThreadPart {
   std::uint32_t used;   ///< slots in use
   std::uint32_t limit;  ///< slots that there are; 0: there is no part yet
-  bool is_claiming;     ///< between the two steps of a claim, which a signal handler may interrupt
+  Step step;            ///< of the outermost call that a signal handler has interrupted, or of the newest one
   std::uint32_t depth;  ///< open calls
   std::uint64_t last_id;
   Slot* slots;
@@ -90,6 +98,8 @@ extern constinit thread_local ThreadPart* this_part __attribute__((tls_model("in
 [[nodiscard]] bool make_room(ThreadPart*& part);
 /// Forgets open calls below `call`, the newest one, that longjmp(3) has left, and marks their slots.
 void drop_left_calls(ThreadPart& part, std::uint32_t& call);
+/// Ends a call that a signal handler's calls, which packed the slots at its last instruction, took for an open one.
+void end_moved(ThreadPart& part, std::uint32_t depth, std::uint32_t id, std::uint64_t end);
 
 /// What a call is about, as its row in calls.txt says.
 struct Subject {
@@ -131,10 +141,11 @@ struct Subject {
 }
 
 /// Increments as one instruction, so that a signal handler of the same thread gets another number.
-[[nodiscard]] inline std::uint32_t take_number(std::uint32_t& next) {
-  std::uint32_t taken = 1;
+template <class Number>
+[[nodiscard]] Number take_number(Number& next) {
+  Number taken = 1;
 #if defined(__x86_64__)
-  __asm__ volatile("xaddl %0, %1" : "+r"(taken), "+m"(next) : : "cc", "memory");
+  __asm__ volatile("xadd %0, %1" : "+r"(taken), "+m"(next) : : "cc", "memory");
 #else
   taken = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
 #endif
@@ -154,36 +165,55 @@ class Recording {
   Recording(Call call, const Subject& subject, bool is_selected) { begin(call, subject, is_selected); }
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
-  /// Where the call is recorded, until it ends; null: nowhere. Slots move when others are packed: asked for each time.
-  /// In a child made by fork() during the call there is none.
-  [[nodiscard]] Slot* slot() const {
-    return part_ != nullptr && part_->depth > depth_ && part_->open[depth_].id == id_ ? part_->open[depth_].slot
-                                                                                      : nullptr;
+  /// Whether the call is recorded, and has not ended. Not in a child made by fork() during the call.
+  [[nodiscard]] bool is_open() const {
+    return part_ != nullptr && part_->depth > depth_ && part_->open[depth_].id == id_;
+  }
+
+  /// Calls change(slot), unless the call is recorded nowhere.
+  template <class Change>
+  void change(const Change& change) const {
+    if (!is_open()) [[unlikely]]
+      return;
+    const Step before = keep_slot();
+    change(*part_->open[depth_].slot);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    part_->step = before;
   }
 
   void end(std::int64_t result) { end(result, now); }
   /// Ends the call when it began.
   void end_at_once(std::int64_t result) {
-    const Slot* const begun = slot();
-    end(result, [start = begun == nullptr ? 0 : begun->start] { return start; });
+    end(result, [start = is_open() ? part_->open[depth_].slot->start : 0] { return start; });
   }
 
   /// Removes the call from the trace: it turned out to concern a file that is left out.
   void cancel() {
-    if (Slot* const cancelled = slot(); cancelled != nullptr) {
-      cancelled->start = 0;
+    change([&](Slot& slot) {
+      slot.start = 0;
       part_->depth = depth_;
-    }
+    });
     part_ = nullptr;
   }
 
  private:
+  /// Keeps the slot for the call until the returned step is restored.
+  [[nodiscard]] Step keep_slot() const {
+    const Step before = part_->step;
+    part_->step = std::max(before, Step::writing);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    return before;
+  }
+
   template <class Time>
   void end(std::int64_t result, const Time& time) {
-    if (Slot* ended = slot(); ended != nullptr) [[likely]] {
+    if (is_open()) [[likely]] {
+      const Step before = keep_slot();
+      Slot* ended = part_->open[depth_].slot;
+      std::uint64_t end = 0;
       for (;;) {
         ended->result = result;
-        const std::uint64_t end = time();
+        end = time();
         ended->flags = iosig::trace::checked_flags(*ended, end, ended->flags);
         std::atomic_signal_fence(std::memory_order_release);
         ended->end = end;
@@ -195,43 +225,50 @@ class Recording {
         ended = moved;
       }
       part_->depth = depth_;
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      if (ended->end == 0) [[unlikely]]
+        end_moved(*part_, depth_, id_, end);
+      part_->step = before;
     }
     part_ = nullptr;
   }
 
   void begin(Call call, const Subject& subject, bool is_selected) {
     ThreadPart* part = this_part;
-    const bool was_claiming = part->is_claiming;  // a signal handler's call does not end the claim that it interrupts
+    const Step before = part->step;  // a signal handler's call does not end what it interrupts
     std::uint32_t index = 0;
     for (;;) {
       if (part->used >= part->limit) [[unlikely]]
         if (!make_room(part)) return;
-      part->is_claiming = true;
+      part->step = Step::claiming;
       std::atomic_signal_fence(std::memory_order_seq_cst);
       index = take_number(part->used);
       if (index < part->limit) [[likely]]
         break;
-      part->is_claiming = was_claiming;  // a signal handler has taken the last slot
+      part->step = before;  // a signal handler has taken the last slot
     }
     Slot& slot = part->slots[index];
     depth_ = take_number(part->depth);
     if (depth_ >= part->open.size()) [[unlikely]] {
       part->depth = depth_;
-      part->is_claiming = was_claiming;
+      part->step = before;
+      ++part->header->lost_calls;
       return;
     }
-    const auto id = static_cast<std::uint32_t>(++part->last_id);
+    const auto id = static_cast<std::uint32_t>(take_number(part->last_id) + 1);
     part->open[depth_] = {.slot = &slot, .stack = this, .id = id, .call = call, .is_selected = is_selected};
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    part->is_claiming = was_claiming;
-    if (depth_ != 0) [[unlikely]]
-      if (part->open[depth_ - 1].stack <= this) drop_left_calls(*part, depth_);
+    part->step = std::max(before, Step::writing);
+    // Where a signal handler's call interrupts a claim, the call before it may not be in its place yet.
+    const OpenCall* const outer = depth_ == 0 || before == Step::claiming ? nullptr : &part->open[depth_ - 1];
+    if (outer != nullptr) [[unlikely]]
+      if (outer->stack <= this) drop_left_calls(*part, depth_);
     part_ = part;
     id_ = id;
     slot.offset = subject.offset;
     slot.length = subject.length;
     slot.id = id;
-    slot.parent = depth_ == 0 ? 0 : part->open[depth_ - 1].id;
+    slot.parent = depth_ == 0 || before == Step::claiming ? 0 : part->open[depth_ - 1].id;
     slot.file = subject.file;
     slot.fd = subject.fd;
     slot.path = subject.path;
@@ -240,13 +277,15 @@ class Recording {
     slot.result = 0;
     slot.end = 0;
     std::atomic_signal_fence(std::memory_order_release);
-    slot.start = now();
+    const std::uint64_t start = slot.start = now();
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // A signal handler's calls may have packed the slots since this one was claimed.
+    // A signal handler's calls may have packed the slots since this one was claimed, and emptied it.
     if (Slot* const moved = part->open[depth_].slot; moved != &slot) [[unlikely]] {
       *moved = slot;
+      moved->start = start;
       slot.start = 0;
     }
+    part->step = before;
   }
   ThreadPart* part_ = nullptr;
   std::uint32_t depth_ = 0, id_ = 0;
@@ -285,10 +324,10 @@ template <Call call, class Make>
   if constexpr (moves_offset(call)) {
     if (subject.description != nullptr) [[likely]] {
       const std::int64_t offset = subject.description->moved_by(subject.fd, recorded);
-      if (Slot* const slot = recording.slot(); slot != nullptr) [[likely]] {
-        slot->offset = offset;
-        slot->flags = iosig::trace::derived_offset;
-      }
+      recording.change([&](Slot& slot) {
+        slot.offset = offset;
+        slot.flags = iosig::trace::derived_offset;
+      });
     }
   }
   if constexpr (call == Call::lseek)

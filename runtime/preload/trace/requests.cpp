@@ -59,7 +59,7 @@ void RequestBatch::record(std::int64_t begun) const {
     if (request.call == Call::none || uses[static_cast<std::uint16_t>(request.call)] != Use::record) continue;
     Recording recording(request.call,
                         {.fd = request.fd, .offset = request.offset, .length = request.length, .file = request.file});
-    if (Slot* const slot = recording.slot(); slot != nullptr) slot->start = start_;
+    recording.change([&](Slot& slot) { slot.start = start_; });
     recording.end(0);
   }
   if (begun > noted && this_part->header != nullptr)

@@ -62,14 +62,14 @@ template <Call call, class Make>
   const std::int64_t recorded = as_result(result);
   const bool is_at_file_offset = moves_offset(call) || offset == -1;
   const std::int64_t found = is_at_file_offset ? subject.description->moved_by(fd, recorded) : offset;
-  if (Slot* const slot = recording.slot(); slot != nullptr) {
-    slot->offset = found;
-    slot->flags = is_at_file_offset ? iosig::trace::derived_offset : 0;
+  recording.change([&](Slot& slot) {
+    slot.offset = found;
+    slot.flags = is_at_file_offset ? iosig::trace::derived_offset : 0;
     if (result >= 0) {
-      slot->length = 0;
-      for (int n = 0; n < count; ++n) slot->length += static_cast<std::int64_t>(parts[n].iov_len);
+      slot.length = 0;
+      for (int n = 0; n < count; ++n) slot.length += static_cast<std::int64_t>(parts[n].iov_len);
     }
-  }
+  });
   recording.end(recorded);
   return result;
 }
@@ -81,7 +81,7 @@ template <Call call, class Make>
   Recording recording(call, {.length = length});
   const auto result = make();
   const std::int64_t recorded = as_result(result);
-  if (recording.slot() == nullptr) return result;
+  if (!recording.is_open()) return result;
   if (recorded == -EFAULT) {
     recording.end(recorded);
     return result;
@@ -91,7 +91,7 @@ template <Call call, class Make>
     recording.cancel();
     return result;
   }
-  if (Slot* const slot = recording.slot(); slot != nullptr) slot->path = id;
+  recording.change([&](Slot& slot) { slot.path = id; });
   recording.end(recorded);
   return result;
 }
@@ -111,16 +111,16 @@ template <Call call, class Make, class Find>
   Recording recording(call, {});
   const int result = make();
   const std::int64_t recorded = as_result(result);
-  if (recorded != -EFAULT && recording.slot() != nullptr) {
+  if (recorded != -EFAULT && recording.is_open()) {
     const std::uint32_t first = path_at(directory, path), second = second_path();
     if (first == left_out_path && second == left_out_path) {
       recording.cancel();
       return result;
     }
-    if (Slot* const slot = recording.slot(); slot != nullptr) {
-      slot->path = first == left_out_path ? 0 : first;
-      slot->length = second == left_out_path ? iosig::trace::no_length : second;
-    }
+    recording.change([&](Slot& slot) {
+      slot.path = first == left_out_path ? 0 : first;
+      slot.length = second == left_out_path ? iosig::trace::no_length : second;
+    });
   }
   recording.end(recorded);
   return result;
@@ -162,10 +162,10 @@ template <Call call, bool is_made = false, class Make>
   const ssize_t result = make();
   const std::int64_t done = as_result(result);
   const std::int64_t offset = side.moved(done);
-  if (Slot* const slot = recording.slot(); slot != nullptr) {
-    slot->offset = offset;
-    if (side.offset == nullptr) slot->flags = iosig::trace::derived_offset;
-  }
+  recording.change([&](Slot& slot) {
+    slot.offset = offset;
+    if (side.offset == nullptr) slot.flags = iosig::trace::derived_offset;
+  });
   if constexpr (is_made)
     recording.end_at_once(done);
   else

@@ -155,19 +155,72 @@ std::uint64_t ticks_in_microsecond(const ThreadPart& part, const ClockPair& cloc
              : (clock.ticks - first.ticks) * 1000 / (clock.monotonic_ns - first.monotonic_ns);
 }
 
-/// Packs and appends the slots of calls that have ended, and empties them. Calls that have not ended move to the front.
+struct Slots {
+  Slot *begin, *end;
+  [[nodiscard]] std::ptrdiff_t count() const { return end - begin; }
+};
+
+/// Returns the most slots of the part without an open call: before, between or behind those of `open`, which are in
+/// order.
+Slots most_free_slots(const ThreadPart& part, std::span<OpenCall* const> open) {
+  Slots most{part.slots, open.empty() ? part.slots + part.limit : open.front()->slot};
+  for (std::size_t n = 0; n < open.size(); ++n) {
+    const Slots free{open[n]->slot + 1, n + 1 < open.size() ? open[n + 1]->slot : part.slots + part.limit};
+    if (free.count() > most.count()) most = free;
+  }
+  return most;
+}
+
+/// Empties all slots but those of open calls, which move to the front.
+///
+/// A signal handler that packs may have interrupted a call while it wrote to its slot, and the call goes on to write
+/// there. No other call gets this slot until no call is open: where the most slots are free between open calls, those
+/// before them stay, those behind them move to the front, and others get only slots in between.
+void keep_open_calls(ThreadPart& part, std::uint32_t used, std::uint32_t kept) {
+  const std::uint32_t capacity = part.header->slot_capacity;
+  std::array<OpenCall*, std::tuple_size_v<decltype(part.open)>> calls;
+  for (std::uint32_t n = 0; n < kept; ++n) calls[n] = &part.open[n];
+  const std::span open(calls.data(), kept);
+  std::ranges::sort(open, {}, &OpenCall::slot);
+  Slots free{part.slots, part.slots + capacity};
+  if (part.step != Step::idle)
+    if (const Slots most = most_free_slots(part, open); most.count() > capacity / 4) free = most;
+  std::array<bool, max_slots> is_kept{};
+  const auto kept_at = [&](const Slot* slot) -> bool& { return is_kept[static_cast<std::size_t>(slot - part.slots)]; };
+  for (const OpenCall* call : open) kept_at(call->slot) = call->slot < free.begin;
+  Slot* end = free.begin;
+  for (OpenCall* call : open) {
+    if (call->slot < free.begin) continue;
+    Slot* const place = part.slots + (std::ranges::find(is_kept, false) - is_kept.begin());
+    if (place != call->slot) *place = *call->slot;
+    call->slot = place;
+    kept_at(place) = true;
+    end = std::max(end, place + 1);
+  }
+  for (std::uint32_t n = 0; n < used; ++n)
+    if (!is_kept[n]) part.slots[n].start = part.slots[n].end = 0;
+  part.used = static_cast<std::uint32_t>(end - part.slots);
+  part.limit = static_cast<std::uint32_t>(free.end - part.slots);
+}
+
+/// Packs and appends the slots of calls that have ended, and empties them.
 void pack_slots(ThreadPart& part) {
   append_pending(part);
   PartMemory& memory = memory_of(part);
   const std::uint32_t used = std::min(part.used, part.limit);
-  // The slot of the open call number n from the outside is number n or a later one. A call that a signal handler
-  // interrupts in its end() is open: it stores its end again.
+  // A call that a signal handler interrupts in its end() is open: it stores its end again.
   const std::uint32_t kept = std::min<std::uint32_t>(part.depth, static_cast<std::uint32_t>(part.open.size()));
   for (std::uint32_t n = 0; n < kept; ++n) part.open[n].slot->end = 0;
   std::span<const Slot> ended(part.slots, used);
   const auto has_ended = [](const Slot& slot) { return slot.start != 0 && slot.end != 0; };
-  if (!std::ranges::all_of(ended, has_ended))
+  if (!std::ranges::all_of(ended, has_ended)) {
+    // Every other call that has begun is open; else its end is lost.
+    const auto is_open = [](const Slot& slot) { return slot.start != 0 && slot.end == 0; };
+    part.header->lost_calls += static_cast<std::uint64_t>(
+        std::ranges::count_if(ended, is_open) -
+        std::ranges::count_if(std::span(part.open).first(kept), is_open, [](auto& call) { return *call.slot; }));
     ended = {memory.whole.begin(), std::ranges::copy_if(ended, memory.whole.begin(), has_ended).out};
+  }
   const ClockPair clock = read_clocks();
   if (!ended.empty()) {
     const PackOptions options{.quantum_ticks = keeps_microseconds ? ticks_in_microsecond(part, clock) : 0,
@@ -177,13 +230,7 @@ void pack_slots(ThreadPart& part) {
     if (bytes == 0 || !append_chunks(part, memory.packed.data(), bytes)) part.header->lost_calls += ended.size();
   }
   part.header->latest = clock;
-  for (std::uint32_t n = 0; n < kept; ++n) {
-    OpenCall& open = part.open[n];
-    if (&part.slots[n] != open.slot) part.slots[n] = *open.slot;
-    open.slot = &part.slots[n];
-  }
-  for (std::uint32_t n = kept; n < used; ++n) part.slots[n].start = part.slots[n].end = 0;
-  part.used = kept;
+  keep_open_calls(part, used, kept);
 }
 
 /// Begins a process of its own, also in a child. One thread does it, and others wait: they would forget what it knows
@@ -344,14 +391,14 @@ bool make_room_here(ThreadPart*& part) {
   const runtime::ErrnoKept kept;
   Undisturbed undisturbed;
   part = undisturbed.part();
-  if (part->is_claiming) {  // a signal handler that has interrupted a claim
+  if (part->step == Step::claiming) {  // a signal handler that has interrupted a claim
     if (part->header != nullptr) ++part->header->lost_calls;
     return false;
   }
   if (part->limit != 0) {
     if (part->used < part->limit) return true;
     part->used = part->limit;
-    if (part->limit == first_slots && grow(*part)) return true;
+    if (part->header->slot_capacity == first_slots && grow(*part)) return true;
     pack_slots(*part);
     return part->used < part->limit;
   }
@@ -405,6 +452,12 @@ void drop_left_calls(ThreadPart& part, std::uint32_t& call) {
   while (call > 0 && part.open[call - 1].stack <= newest.stack) abandon(part.open[--call]);
   part.open[call] = newest;
   part.depth = call + 1;
+}
+
+void end_moved(ThreadPart& part, std::uint32_t depth, std::uint32_t id, std::uint64_t end) {
+  const OpenCall& call = part.open[depth];
+  const bool is_packed = call.id != id || call.slot->id != id || call.slot->start == 0;
+  if (!is_packed && call.slot->end == 0) call.slot->end = end;
 }
 
 bool is_first_to_say(std::string_view what) {

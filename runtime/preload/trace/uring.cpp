@@ -223,11 +223,11 @@ void record_operation(const Operation& operation, std::int64_t result) {
   if (!operation.is_selected || uses[number] != Use::record) return;
   const Subject subject{.fd = operation.fd, .offset = offset, .length = operation.length, .file = operation.file};
   Recording recording(operation.call, subject, true);
-  if (Slot* const slot = recording.slot(); slot != nullptr) {
-    slot->parent = 0;
-    slot->start = operation.start;
-    if (operation.is_at_file_offset) slot->flags = iosig::trace::derived_offset;
-  }
+  recording.change([&](Slot& slot) {
+    slot.parent = 0;
+    slot.start = operation.start;
+    if (operation.is_at_file_offset) slot.flags = iosig::trace::derived_offset;
+  });
   recording.end(result);
 }
 
