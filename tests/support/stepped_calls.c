@@ -1,6 +1,6 @@
-/* A signal handler at every instruction of a read: a trap after each one calls the handler, which makes as many reads as
- * the argument says at one of them. Each instruction has a process of its own. Prints the number of instructions, and of
- * reads in all. x86-64 alone. */
+/* A signal handler at every instruction of a read: a trap after each one calls the handler, which makes as many reads
+ * as the argument says at one of them. Each instruction has a process of its own. Prints the number of instructions,
+ * and of reads in all. x86-64 alone. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
@@ -19,22 +19,26 @@ static void read_some(int count) {
   for (int n = 0; n < count; ++n)
     if (pread(fd, bytes, sizeof bytes, n % 32) != sizeof bytes) _exit(2);
 }
-static void step(int number, siginfo_t *unused, void *context) {
+static void step(int number, siginfo_t* unused, void* context) {
   (void)number, (void)unused;
   if (++steps != wanted) return;
   read_some(in_handler);
-  ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~trap_flag;
+  ((ucontext_t*)context)->uc_mcontext.gregs[REG_EFL] &= ~trap_flag;
 }
 static inline void set_trap(void) {
-  __asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp" : : "i"(trap_flag)
+  __asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp"
+                   :
+                   : "i"(trap_flag)
                    : "cc", "memory");
 }
 static inline void clear_trap(void) {
-  __asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; andq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp" : : "i"(~trap_flag)
+  __asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; andq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp"
+                   :
+                   : "i"(~trap_flag)
                    : "cc", "memory");
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   char bytes[64] = {0};
   long reads = 0;
   in_handler = argc > 1 ? atoi(argv[1]) : 0;

@@ -53,7 +53,7 @@ void* run_uncounted(void* work) {
 }  // namespace
 
 bool start_thread(void* (*run)(void*), void* argument) {
-  auto work = std::make_unique<Work>(run, argument);
+  Work* const work = std::make_unique<Work>(run, argument).release();
   constexpr std::size_t stack_bytes = 256 << 10;
   sigset_t all;
   sigset_t before;
@@ -66,13 +66,13 @@ bool start_thread(void* (*run)(void*), void* argument) {
     ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_t thread{};
     is_started = ::pthread_attr_setstacksize(&attributes, stack_bytes + thread_local_bytes(attributes)) == 0 &&
-                 ::pthread_create(&thread, &attributes, run_uncounted, work.get()) == 0;
+                 ::pthread_create(&thread, &attributes, run_uncounted, work) == 0;
     ::pthread_attr_destroy(&attributes);
   }
-  if (is_started) {
-    (void)work.release();
+  if (is_started)
     let_count(false);
-  }
+  else
+    const std::unique_ptr<Work> unused(work);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return is_started;
 }
