@@ -6,8 +6,8 @@ using namespace iosig;
 
 namespace {
 
-Directive directive_of(const char* text) {
-  const ParsedDirective parsed = parse_directive(text);
+Directive directive_of(const char* text, DirectiveLanguage language = DirectiveLanguage::c) {
+  const ParsedDirective parsed = parse_directive(text, language);
   REQUIRE_MESSAGE(parsed.ok(), parsed.diagnostics.front().message);
   return parsed.directive;
 }
@@ -16,8 +16,8 @@ Directive directive_of(const char* text) {
 struct Mistake {
   std::string at, message, suggestion;
 };
-Mistake mistake_in(const std::string& text) {
-  const ParsedDirective parsed = parse_directive(text);
+Mistake mistake_in(const std::string& text, DirectiveLanguage language = DirectiveLanguage::c) {
+  const ParsedDirective parsed = parse_directive(text, language);
   REQUIRE_FALSE(parsed.ok());
   const Diagnostic& first = parsed.diagnostics.front();
   REQUIRE(first.at.begin < first.at.end);
@@ -196,6 +196,47 @@ TEST_CASE("directive: a mistake is underlined, and what was meant is suggested")
   CHECK(mistake_in("decomp blk block(z: 1)").at == "z: 1");
   CHECK(mistake_in("decomp blk block(z: 1, 2, 3)").at == "z: 1, 2, 3");
   CHECK(mistake_in("attr ckpt time(t)").at == "t");
+}
+
+TEST_CASE("directive: an integer attribute is an int64 where it does not fit into an int") {
+  const auto type = [](const char* value) {
+    return directive_of(("attr c n(" + std::string(value) + ")").c_str()).clauses[0].entries[0].type;
+  };
+  CHECK(type("2147483647") == "int");
+  CHECK(type("2147483648") == "int64");
+  CHECK(type("-2147483648") == "int");
+  CHECK(type("-2147483649") == "int64");
+  CHECK(type("+9223372036854775807") == "int64");
+  CHECK(type("5000000000.") == "double");
+  CHECK(mistake_in("attr c n(9223372036854775808)").message ==
+        "the number does not fit into 64 bits; expected at most 9223372036854775807, or a type: double: "
+        "9223372036854775808");
+  CHECK(mistake_in("dataset c.t type(int) dims(z) data(d) attr(n=-9223372036854775808)").at == "-9223372036854775808");
+}
+
+TEST_CASE("directive: a difference, an exponent without digits or signs alone are no number") {
+  for (const std::string value : {"1-2", "1e", "e5", "+", ".", "1.2.3", "--1", "1 2", "0x10", "1d0"}) {
+    CAPTURE(value);
+    CHECK(mistake_in("attr c n(" + value + ")").at == value);
+  }
+  CHECK(directive_of("attr c n(1d0) m(-.5D-3)", DirectiveLanguage::fortran).clauses[1].entries[0].type == "double");
+}
+
+TEST_CASE("directive: a text has the quotes of its language, and nothing behind it") {
+  const auto entry = [](const std::string& value, DirectiveLanguage language) {
+    return directive_of(("attr c n(" + value + ")").c_str(), language).clauses[0].entries[0];
+  };
+  using enum DirectiveLanguage;
+  CHECK(entry(R"("a\"b, c" VERSION "d")", c).values[0] == R"("a\"b, c" VERSION "d")");
+  CHECK(entry(R"('C:\')", fortran).values[0] == R"('C:\')");
+  CHECK(entry("'it''s' // \"a, b\"", fortran).type.empty());
+  for (const std::string value : {"'abc'", R"("a, b", "c")", R"("abc"[0])", R"("abc" + 1)"}) {
+    CAPTURE(value);
+    CHECK(mistake_in("attr c n(" + value + ")").message.starts_with("expected a text in double quotes, a number"));
+  }
+  CHECK(mistake_in("file f path(p) level(mpiio) comm(c) hint(k='4')").at == "'4'");
+  CHECK(mistake_in("attr c n('a', 'b')", fortran).at == "'a', 'b'");
+  CHECK(mistake_in(R"(attr c n("a\"))", c).message == "the quoted text is not closed");
 }
 
 TEST_CASE("directive: brackets and quotes must fit") {

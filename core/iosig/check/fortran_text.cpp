@@ -139,7 +139,7 @@ class FortranReader {
   }
 
   void parse(std::size_t first, std::size_t behind) {
-    ParsedDirective parsed = parse_directive(text_);
+    ParsedDirective parsed = parse_directive(text_, DirectiveLanguage::fortran);
     for (const Diagnostic& found : parsed.diagnostics) {
       SourceFinding& finding = add(found.severity, "directive", position(found.at), found.message);
       finding.suggestion = found.suggestion;

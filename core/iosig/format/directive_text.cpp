@@ -6,8 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include "iosig/base/text.h"
@@ -86,12 +90,52 @@ bool continues_name(char c) { return begins_name(c) || std::isdigit(static_cast<
 bool is_name(string_view text) {
   return !text.empty() && begins_name(text.front()) && std::ranges::all_of(text, continues_name);
 }
-bool is_text(string_view value) { return value.size() > 1 && (value.front() == '"' || value.front() == '\''); }
+
+/// Where the quoted text ends that begins at `open`: its closing quote, or the end of `text` if there is none. Only C's
+/// texts have escapes; two quotes in one of Fortran, which stand for one, are seen as the end of a text and the begin
+/// of another.
+std::size_t end_of_quote(string_view text, std::size_t open, DirectiveLanguage language) {
+  std::size_t i = open + 1;
+  const bool has_escapes = language == DirectiveLanguage::c;
+  while (i < text.size() && text[i] != text[open]) i += has_escapes && text[i] == '\\' ? 2 : 1;
+  return std::min(i, text.size());
+}
+
+/// A number as both languages write it; of a double, Fortran's exponent may begin with a d.
+struct Number {
+  bool is_number = false, is_integer = true;
+};
+Number number_in(string_view text, DirectiveLanguage language) {
+  std::size_t i = 0;
+  const auto digits = [&] {
+    const std::size_t begin = i;
+    while (i < text.size() && std::isdigit(static_cast<unsigned char>(text[i])) != 0) ++i;
+    return i - begin;
+  };
+  const auto takes = [&](string_view any) {
+    return i < text.size() && any.find(text[i]) != string_view::npos && ++i > 0;
+  };
+  Number found;
+  takes("+-");
+  std::size_t figures = digits();
+  if (takes(".")) {
+    found.is_integer = false;
+    figures += digits();
+  }
+  if (figures == 0) return {};
+  if (takes(language == DirectiveLanguage::fortran ? "eEdD" : "eE")) {
+    found.is_integer = false;
+    takes("+-");
+    if (digits() == 0) return {};
+  }
+  found.is_number = i == text.size();
+  return found;
+}
 
 /// Walks over a text and knows which characters are outside of brackets and quotes.
 class BalancedText {
  public:
-  explicit BalancedText(string_view text) : text_(text) {}
+  BalancedText(string_view text, DirectiveLanguage language) : text_(text), language_(language) {}
 
   /// Returns the first of `wanted` at or after `begin` that no bracket or quote encloses, or the text's end. Stops at a
   /// closing bracket that is not open.
@@ -101,7 +145,9 @@ class BalancedText {
       const char c = text_[i];
       if (open.empty() && wanted.find(c) != string_view::npos) return i;
       if (c == '"' || c == '\'') {
-        i = end_of_quote(i);
+        const std::size_t end = end_of_quote(text_, i, language_);
+        if (end == text_.size()) return fail(i, end, "the quoted text is not closed");
+        i = end;
       } else if (c == '(' || c == '[' || c == '{') {
         open += c == '(' ? ')' : c == '[' ? ']' : '}';
       } else if (c == ')' || c == ']' || c == '}') {
@@ -116,13 +162,6 @@ class BalancedText {
   [[nodiscard]] const std::optional<Diagnostic>& mistake() const { return mistake_; }
 
  private:
-  std::size_t end_of_quote(std::size_t open) {
-    std::size_t i = open + 1;
-    while (i < text_.size() && text_[i] != text_[open]) i += text_[i] == '\\' ? 2 : 1;
-    if (i < text_.size()) return i;
-    return fail(open, text_.size(), "the quoted text is not closed") - 1;
-  }
-
   std::size_t fail(std::size_t begin, std::size_t end, std::string message) {
     if (!mistake_) {
       mistake_.emplace();
@@ -133,6 +172,7 @@ class BalancedText {
   }
 
   string_view text_;
+  DirectiveLanguage language_;
   std::optional<Diagnostic> mistake_;
 };
 
@@ -144,7 +184,7 @@ Span trimmed_span(string_view text, Span span) {
 
 class DirectiveReader {
  public:
-  explicit DirectiveReader(string_view text) : text_(text), plain_(text) {}
+  DirectiveReader(string_view text, DirectiveLanguage language) : text_(text), language_(language), plain_(text) {}
 
   ParsedDirective read() {
     if (read_head()) read_clauses();
@@ -240,7 +280,7 @@ class DirectiveReader {
       Span value = {at_, at_};
       const bool has_value = at_ < text_.size() && text_[at_] == '(';
       if (has_value) {
-        BalancedText balanced(text_);
+        BalancedText balanced(text_, language_);
         const std::size_t close = balanced.find(")", at_ + 1);
         if (close == text_.size()) {
           add_unclosed(name, balanced.mistake());
@@ -384,7 +424,7 @@ class DirectiveReader {
     if (rule.form == ClauseForm::attributes) {
       if (!read_value(rest, entry)) return false;
     } else if (rule.form == ClauseForm::hints) {
-      if (!is_text(part(rest))) return add(rest, fmt::format("expected a text in quotes, e.g. {}=\"4\"", key));
+      if (!is_text(rest)) return add(rest, fmt::format("expected a text in quotes, e.g. {}=\"4\"", key));
       entry.values.emplace_back(part(rest));
     } else if (!read_numbers(rule, rest, entry)) {
       return false;
@@ -438,13 +478,54 @@ class DirectiveReader {
       entry.values.emplace_back(trimmed(value.substr(colon + 1)));
       return !entry.values.back().empty() || add(whole, fmt::format("expected a value after '{}:'", type));
     }
-    const bool is_number = value.find_first_not_of("+-.0123456789eEdD") == string_view::npos &&
-                           value.find_first_of("0123456789") != string_view::npos;
-    if (!is_text(value) && !is_number)
-      return add(whole, fmt::format("expected a text in quotes, a number, or a type and an expression, e.g. double: {}",
+    const Number number = number_in(value, language_);
+    if (!is_text(whole) && !number.is_number)
+      return add(whole, fmt::format("expected {}, a number, or a type and an expression, e.g. double: {}",
+                                    language_ == DirectiveLanguage::c ? "a text in double quotes" : "a text in quotes",
                                     printable(value)));
-    if (is_number) entry.type = value.find_first_of(".eEdD") == string_view::npos ? "int" : "double";
+    if (number.is_number && !number.is_integer) entry.type = "double";
+    if (number.is_number && number.is_integer && !read_integer(whole, entry)) return false;
     entry.values.emplace_back(value);
+    return true;
+  }
+
+  /// The type of a number without a point: int if it fits.
+  bool read_integer(Span whole, DirectiveEntry& entry) {
+    string_view digits = part(whole);
+    if (digits.front() == '+') digits.remove_prefix(1);
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    // The least int64 cannot be written as a number in either language.
+    if (error != std::errc{} || value < -std::numeric_limits<std::int64_t>::max())
+      return add(whole, fmt::format("the number does not fit into 64 bits; expected at most {}, or a type: double: {}",
+                                    std::numeric_limits<std::int64_t>::max(), printable(part(whole))));
+    const bool fits =
+        value >= std::numeric_limits<std::int32_t>::min() && value <= std::numeric_limits<std::int32_t>::max();
+    entry.type = fits ? "int" : "int64";
+    return true;
+  }
+
+  /// Whether a value is a text. C: quoted texts and macros side by side, which are one for the compiler. Fortran: what
+  /// begins with a quoted text and has no comma; its compiler compares types.
+  [[nodiscard]] bool is_text(Span whole) const {
+    const string_view value = part(whole);
+    const bool is_c = language_ == DirectiveLanguage::c;
+    if (value.empty() || (value.front() != '"' && (is_c || value.front() != '\''))) return false;
+    if (!is_c) return split_span(whole, ',').size() == 1;
+    std::size_t i = 0;
+    while (i < value.size()) {
+      if (value[i] == '"') {
+        i = end_of_quote(value, i, language_);
+        if (i == value.size()) return false;
+        ++i;
+      } else if (begins_name(value[i])) {
+        while (i < value.size() && continues_name(value[i])) ++i;
+      } else if (is_white_space(value[i])) {
+        ++i;
+      } else {
+        return false;
+      }
+    }
     return true;
   }
 
@@ -459,7 +540,7 @@ class DirectiveReader {
 
   std::vector<Span> split_span(Span whole, char separator) const {
     std::vector<Span> parts;
-    BalancedText balanced(text_.substr(0, whole.end));
+    BalancedText balanced(text_.substr(0, whole.end), language_);
     const std::array<char, 1> wanted = {separator};
     for (std::size_t begin = whole.begin; begin <= whole.end;) {
       const std::size_t end = balanced.find({wanted.data(), 1}, begin);
@@ -541,6 +622,7 @@ class DirectiveReader {
   }
 
   string_view text_;
+  DirectiveLanguage language_;
   std::string plain_;  ///< `text_` with blanks for the clauses that were read
   std::size_t at_ = 0;
   ParsedDirective result_;
@@ -548,6 +630,8 @@ class DirectiveReader {
 
 }  // namespace
 
-ParsedDirective parse_directive(string_view text) { return DirectiveReader(text).read(); }
+ParsedDirective parse_directive(string_view text, DirectiveLanguage language) {
+  return DirectiveReader(text, language).read();
+}
 
 }  // namespace iosig

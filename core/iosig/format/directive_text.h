@@ -5,7 +5,7 @@
 //   file NAME path(EXPR) level(LEVEL) comm(EXPR) [access(write|read)] [decomp(NAME)] [hint(KEY="VALUE", ...)]
 //        [signature parameters]
 //   dims FILE AXIS(EXPR)...                         AXIS(unlimited): records are added along it
-//   attr FILE KEY(VALUE)...                         VALUE := "text" | number | TYPE: EXPR
+//   attr FILE KEY(VALUE)...                         VALUE := text | number | TYPE: EXPR
 //   decomp NAME [block(AXIS: START, COUNT; ...)] [cyclic(AXIS: NUMBER, OF[, SIZE]; ...)]
 //          [list(AXIS: INDICES, COUNT; ...)]
 //   dataset FILE.NAME type(TYPE) dims(AXIS, ...) data(EXPR) [decomp(NAME)] [ghost(AXIS: WIDTH, ...) or ghost(WIDTH)]
@@ -16,7 +16,9 @@
 //   input FILE... [record(EXPR)] [status(LVALUE)]   the place where they are read
 //
 // An EXPR is a text in the program's language, of which the parser only requires that brackets and quotes are balanced.
-// The parser sees one directive. Whether the names fit those of other directives is checked by `iosig generate`.
+// The text of an attribute or a hint begins with a quote of the language: "..." in C and C++, "..." or '...' in
+// Fortran. A number is decimal; the type of an integer is int, or int64 if it does not fit into that. The parser sees
+// one directive. Whether the names fit those of other directives is checked by `iosig generate`.
 #pragma once
 
 #include <string>
@@ -59,7 +61,9 @@ struct ParsedDirective {
   [[nodiscard]] bool ok() const { return diagnostics.empty(); }
 };
 
+enum class DirectiveLanguage { c, fortran };  ///< c: C++, too
+
 /// Parses the text after `#pragma sigio` or `!$sigio`.
-[[nodiscard]] ParsedDirective parse_directive(std::string_view text);
+[[nodiscard]] ParsedDirective parse_directive(std::string_view text, DirectiveLanguage language = DirectiveLanguage::c);
 
 }  // namespace iosig
