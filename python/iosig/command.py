@@ -8,8 +8,10 @@ import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+if TYPE_CHECKING:
+    import typer
 
 CHECKOUT = Path(__file__).resolve().parents[2]  # meaningless where the package is installed elsewhere
 
@@ -66,6 +68,15 @@ def run_extra(module: str) -> None:
     except ModuleNotFoundError as error:
         print(f"iosig: the Python package {error.name} is missing; pip install 'iosig[trace]'", file=sys.stderr)
         sys.exit(2)
+    main()
+
+
+def generate() -> None:
+    """`iosig generate`, whose imports take a moment in which ^C may come."""
+    try:
+        main = importlib.import_module("iosig.generate.cli").main
+    except KeyboardInterrupt:
+        sys.exit(130)
     main()
 
 

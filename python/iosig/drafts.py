@@ -16,12 +16,12 @@ def replaced(path: Path) -> Iterator[Path]:
 
     A pipe or a device is not replaced: what the draft has is written to it.
     """
-    path = path.resolve()
-    if path.exists() and not path.is_file():
+    if path.exists() and not path.is_file():  # before resolve(): /dev/stdout leads to no name that a pipe could have
         with NamedTemporaryFile() as elsewhere:
             yield Path(elsewhere.name)
             path.write_bytes(Path(elsewhere.name).read_bytes())
         return
+    path = path.resolve()
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.draft")  # another run may write the same file
     try:
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
@@ -30,5 +30,9 @@ def replaced(path: Path) -> Iterator[Path]:
     try:
         yield draft
         draft.replace(path)
+    except OSError as error:
+        if error.filename not in (None, draft, str(draft)):
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None  # a full disk names no file
     finally:
         draft.unlink(missing_ok=True)

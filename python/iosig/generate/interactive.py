@@ -153,7 +153,7 @@ class Conversation:
         lines = self.text.split("\n")
 
         def is_line(answer: str) -> str:
-            fits = answer.isdigit() and 1 <= int(answer) <= len(lines)
+            fits = answer.isdecimal() and len(answer) < 10 and 1 <= int(answer) <= len(lines)
             return "" if fits else f"expected a number from 1 to {len(lines)}"
 
         self.console.print(Syntax(self.text, self.language(), line_numbers=True))

@@ -18,7 +18,8 @@ SHARE_KINDS = ("block", "cyclic", "list")
 
 
 def number(expression: str) -> int | None:
-    return int(expression) if re.fullmatch(r"[+-]?\d+", expression) else None
+    """The value of a whole number; of one with more than 40 digits, which is too large anywhere, its first 40."""
+    return int(expression[:41]) if re.fullmatch(r"[+-]?[0-9]+", expression) else None
 
 
 @dataclass(frozen=True)
