@@ -28,6 +28,7 @@ from iosig.generate.template import Clause, Directive, Entry, Mistake, Place, Te
 RAW_LEVELS = ("mpiio", "posix")  # their files have no header
 RECORD_LEVELS = ("pnetcdf", "hdf5", "netcdf4")  # their files say how many records they have
 MAX_INT = 2**31 - 1
+MAX_FORTRAN_AXIS = 50
 EACH = "each"  # stands for the index of each component
 ALL = "none"  # decomp(none): each rank has all of the data set
 # The values of each kind of share, and their least values.
@@ -154,6 +155,9 @@ class Builder:
                 )
                 continue
             extent = number(clause.value)
+            if self.template.is_fortran and len(clause.name) > MAX_FORTRAN_AXIS:
+                text = f"the name of an axis has {len(clause.name)} characters; expected at most {MAX_FORTRAN_AXIS}"
+                self.refuse(clause.place, f"{text}: names of the generated code are longer, and Fortran's have 63")
             if extent is not None and not 1 <= extent <= MAX_INT:
                 self.refuse(clause.place, f"axis '{clause.name}' has {extent} elements; expected 1 to {MAX_INT}")
             axis = Axis(clause.name, clause.value, clause.place)
@@ -415,7 +419,7 @@ class Builder:
             if share.kind == "cyclic":
                 continue
             extent, first, elements = (number(each) for each in (file.axes[axis].extent, *share.values))
-            if extent is not None and elements is not None and (first or 0) + elements > extent:
+            if extent is not None and elements and (first or 0) + elements > extent:
                 text = f"decomp '{split.name}' reaches element {(first or 0) + elements} of '{axis}'"
                 self.refuse(place, f"{text}, which has {extent}")
         return split

@@ -17,7 +17,7 @@ from iosig import command
 from iosig.drafts import replaced
 from iosig.generate.build import MAX_INT, build
 from iosig.generate.costs import SCHEMA, costs_text, read_costs, user_file
-from iosig.generate.declarations import check_declarations
+from iosig.generate.declarations import Declarations, check_declarations
 from iosig.generate.interactive import Conversation
 from iosig.generate.measure import TIME_LIMIT_S, measured_costs
 from iosig.generate.model import LEVELS, MemoryAxis, Model
@@ -219,8 +219,10 @@ def generate(
     read = read_template(template, include or [], define or [])
     model, mistakes = build(read, level)
     mistakes += read.mistakes
+    declarations = Declarations()
     if all(each.severity != "error" for each in mistakes):
-        mistakes += check_declarations(read, model, include or [], define or [])
+        declarations = check_declarations(read, model, include or [], define or [])
+        mistakes += declarations.mistakes
     mistakes = sorted(mistakes, key=lambda each: (each.place.line, each.place.column))
     errors = sum(each.severity == "error" for each in mistakes)
     decisions = [] if errors else decided(read, model, policy, ranks, assume or [], include or [], costs)
@@ -228,7 +230,7 @@ def generate(
     writes_file = not only_shows and not errors and output != "-"
     if not only_shows and not errors:
         check_output(output, template)
-        made = Renderer(read, model, decisions).text("<stdout>" if output == "-" else output)
+        made = Renderer(read, model, decisions, declarations.arrays).text("<stdout>" if output == "-" else output)
         if writes_file:
             with replaced(Path(output)) as draft:
                 draft.write_text(made, encoding="utf-8", errors="surrogateescape")

@@ -16,7 +16,6 @@ class ElementType:
     bytes: int
     mpi_fortran: str = ""
     nc_fortran: str = ""
-    fortran: str = ""  # converts to it
     h5_fortran: str = ""
     fortran_kind: str = ""  # declares it
 
@@ -32,7 +31,6 @@ TYPES = {
         8,
         "MPI_DOUBLE_PRECISION",
         "NF90_DOUBLE",
-        "real({}, iosig_r8)",
         "H5T_NATIVE_DOUBLE",
         "real(real64)",
     ),
@@ -46,7 +44,6 @@ TYPES = {
         4,
         "MPI_REAL",
         "NF90_FLOAT",
-        "real({}, iosig_r4)",
         "H5T_NATIVE_REAL",
         "real(real32)",
     ),
@@ -60,7 +57,6 @@ TYPES = {
         4,
         "MPI_INTEGER",
         "NF90_INT",
-        "int({}, iosig_i4)",
         "H5T_NATIVE_INTEGER",
         "integer(int32)",
     ),
@@ -74,7 +70,6 @@ TYPES = {
         8,
         "MPI_INTEGER8",
         "NF90_INT64",
-        "int({}, iosig_i8)",
         "h5kind_to_type(iosig_i8, H5_INTEGER_KIND)",
         "integer(int64)",
     ),
@@ -97,7 +92,6 @@ TYPES = {
         2,
         "MPI_INTEGER2",
         "NF90_SHORT",
-        "int({}, iosig_i2)",
         "h5kind_to_type(iosig_i2, H5_INTEGER_KIND)",
         "integer(int16)",
     ),
@@ -111,7 +105,6 @@ TYPES = {
         1,
         "MPI_INTEGER1",
         "NF90_BYTE",
-        "int({}, iosig_i1)",
         "h5kind_to_type(iosig_i1, H5_INTEGER_KIND)",
         "integer(int8)",
     ),

@@ -8,14 +8,16 @@ module before everything else; its lines are kept within 132 characters.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
+from iosig.generate.declarations import ArrayExtents
 from iosig.generate.elements import TYPES
-from iosig.generate.model import Attribute, Axis, Dataset, Decomposition, File, MemoryAxis, Model, Share, Site
+from iosig.generate.model import Attribute, Axis, Dataset, Decomposition, File, MemoryAxis, Model, Share, Site, number
 from iosig.generate.optimise import LIBRARIES, Decision
 from iosig.generate.template import Place, Template
 
@@ -79,9 +81,15 @@ def unique(things: list[Any]) -> list[Any]:
 
 
 class Renderer:
-    """`decisions`: one for each site of the model."""
+    """`decisions`: one for each site of the model. `arrays`: the extents of those whose size a compiler knows."""
 
-    def __init__(self, template: Template, model: Model, decisions: list[Decision]) -> None:
+    def __init__(
+        self,
+        template: Template,
+        model: Model,
+        decisions: list[Decision],
+        arrays: dict[tuple[int, str, str], ArrayExtents] | None = None,
+    ) -> None:
         loader = jinja2.PackageLoader("iosig.generate", "templates")
         # StrictUndefined: a name that a template misspells is an error, not an empty text
         self.jinja = jinja2.Environment(
@@ -93,6 +101,7 @@ class Renderer:
         )
         self.template = template
         self.model = model
+        self.arrays = arrays or {}
         self.ending = "f90" if template.is_fortran else "c"
         stem = re.sub(r"\W", "_", Path(template.path).stem)
         self.decisions = {
@@ -102,7 +111,10 @@ class Renderer:
         self.skips_views = any(site.file.level == "mpiio" and not self.has_view(site) for site in model.sites)
         self.opens_alone = any(self.alone(site) for site in model.sites)
         self.chunks = any(self.is_chunked(site, each) for site in model.sites for each in site.file.datasets)
-        self.module = f"iosig_io_{stem}"[:63].lower()  # of Fortran; 63 characters are allowed
+        # Of Fortran; 63 characters are allowed. Templates of one name in several directories need modules of their own;
+        # the same text gives the same name, wherever it is.
+        number = hashlib.sha256("\n".join(template.lines).encode("utf-8", "surrogateescape")).hexdigest()[:8]
+        self.module = f"iosig_io_{stem[:45]}_{number}".lower()
 
     def decision(self, site: Site) -> Decision:
         return self.decisions[site.place, site.file.name]
@@ -192,7 +204,10 @@ class Renderer:
             ),
             buffers=self.buffers,
             module=self.module,
+            conversions={each.type for each in attributes if each.type},
             skips_views=self.skips_views,
+            checks_arrays=bool(self.arrays),
+            is_cxx=self.template.is_cxx,
         )
 
     @staticmethod
@@ -253,7 +268,7 @@ class Renderer:
         def count_of(dataset: Dataset, axis: Axis) -> str:
             whole = shape_of(axis)
             if dataset.decomposition is None and writes:  # the first rank writes it
-                return f"merge({whole}, {zero}, iosig_rank == 0)" if fortran else f"iosig_writes ? {whole} : 0"
+                return f"iosig_either({whole}, {zero}, iosig_rank == 0)" if fortran else f"iosig_writes ? {whole} : 0"
             return range_of(dataset, axis, 1, whole)
 
         def ghost_of(dataset: Dataset, axis: Axis) -> str:
@@ -279,11 +294,22 @@ class Renderer:
 
         def index_of(dataset: Dataset, axis: MemoryAxis) -> str:
             none = "0_MPI_OFFSET_KIND" if fortran else "0"
-            return none if axis.index is None else f"iosig_c{number_of(dataset)}_{axis.name}"
+            return none if axis.index is None else f"iosig_k{number_of(dataset)}_{axis.name}"
 
         def value_of(attribute: Attribute) -> str:
-            """As an expression of Fortran."""
-            return TYPES[attribute.type].fortran.format(attribute.value) if attribute.type else attribute.value
+            """As an expression of Fortran. A number without a point is one of 64 bits, before it is converted."""
+            value = attribute.value
+            value += "_iosig_i8" if attribute.type and number(value) is not None else ""
+            return f"iosig_to_{attribute.type}({value})" if attribute.type else value
+
+        def array_of(dataset: Dataset) -> list[str]:
+            """The extents of the array from the slowest axis on; empty if a compiler does not know them."""
+            extents = self.arrays.get((site.place.line, file.name, dataset.name), ())
+            rows = [f"({dataset.data}){'[0]' * n}" for n in range(len(extents) + 1)]
+            return [
+                "-1" if extent is None else f"(MPI_Offset)(sizeof({rows[n]}) / sizeof({rows[n + 1]}))"
+                for n, extent in enumerate(extents)
+            ]
 
         every = [dataset for each in self.model.sites for dataset in each.file.datasets]
         return self.jinja.get_template(f"block.{self.ending}.j2").render(
@@ -311,6 +337,8 @@ class Renderer:
             file_axis=file_axis,
             extent_of=extent_of,
             index_of=index_of,
+            array_of=array_of,
+            is_cxx=self.template.is_cxx,
             buffers=self.buffers,
             chunks=self.chunks,
             is_chunked=lambda dataset: self.is_chunked(site, dataset),
@@ -338,7 +366,9 @@ class Renderer:
     def text(self, output: str) -> str:
         """The generated file, which is called `output`."""
         first = f"{MARK} from {self.template.path}; change that, not this."
-        lines = [f"! {first}" if self.template.is_fortran else f"/* {first} */"]
+        lines = [
+            f"! {first}" if self.template.is_fortran else f"/* {first.replace('*/', '* /').replace('/*', '/ *')} */"
+        ]
         sites: dict[int, list[Site]] = {}
         for site in self.model.sites:
             sites.setdefault(site.place.line, []).append(site)

@@ -97,6 +97,10 @@ class Template:
     directives: list[Directive]
     mistakes: list[Mistake] = field(default_factory=list)
 
+    @property
+    def is_cxx(self) -> bool:
+        return Path(self.path).suffix in CXX_SUFFIXES
+
 
 def directive_of(found: dict[str, Any]) -> Directive:
     clauses = {}
@@ -120,7 +124,7 @@ def read_template(path: str, includes: list[str], definitions: list[str]) -> Tem
         (name, value if equals else "1") for name, equals, value in (each.partition("=") for each in definitions)
     ]
     found = _core.read_template(path, suffix in CXX_SUFFIXES, includes, defined)
-    lines = found["text"].split("\n")
+    lines = found["text"].removeprefix("\ufeff").split("\n")  # compilers accept the mark only at the begin of a file
     template = Template(path, lines, found["include_line"], is_fortran, [])
     for mistake in found["findings"]:
         # what else `iosig check` finds in a source is not about generated code
