@@ -6,7 +6,10 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from generated_programs import IOSIG_GENERATE
+from iosig.generate.interactive import Conversation
 from terminal import run_on_terminal
 
 PLAIN = """#include <mpi.h>
@@ -76,6 +79,40 @@ def test_level_and_hints_of_a_template_are_changed_and_all_else_stays(tmp_path: 
     assert template.read_text() == changed.replace(' hint(striping_unit="1048576", b="2")', "")
     talk(template, "pnetcdf", "", "n")
     assert "level(mpiio)" in template.read_text()
+
+
+def test_the_ends_of_lines_stay(tmp_path: Path) -> None:
+    template = tmp_path / "t.c"
+    template.write_bytes(PLAIN.replace("\n", "\r\n").encode())
+    dataset = "temp type(double) dims(z, x) data(temp)"
+    talk(template, "9", "10", "mpiio", "", "ckpt", '"out"', "z(N) x(N)", "", dataset, "", "none", "y")
+    talk(template, "hdf5", 'a="\\")"', "y")
+    talk(template, "hdf5", 'b="1"', "y")
+    lines = template.read_bytes().decode().split("\r\n")
+    assert not any("\n" in line or "\r" in line for line in lines)
+    assert '  #pragma sigio file ckpt level(hdf5) hint(b="1") comm(MPI_COMM_WORLD) path("out")' in lines
+    assert [line for line in lines if "sigio" not in line] == PLAIN.split("\n")
+
+
+def test_a_template_that_is_changed_meanwhile_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    template = tmp_path / "t.c"
+    directives = """#pragma sigio file c path("f") level(hdf5) comm(MPI_COMM_WORLD)
+#pragma sigio dims c z(N) x(N)
+#pragma sigio dataset c.t type(double) dims(z, x) data(temp)
+#pragma sigio output c
+"""
+    template.write_text(PLAIN.replace("  MPI_Finalize", f"{directives}  MPI_Finalize"))
+    conversation = Conversation(str(template), [], [], [])
+    monkeypatch.setattr(conversation, "ask_level", lambda default: "mpiio")
+    monkeypatch.setattr(conversation, "ask", lambda question, default, refusal: default)
+    monkeypatch.setattr(conversation, "show", lambda: template.write_text("int edited;\n"))
+    monkeypatch.setattr("rich.prompt.Confirm.ask", lambda *words, **more: True)
+    with pytest.raises(ValueError, match="changed meanwhile"):
+        conversation.hold()
+    assert template.read_text() == "int edited;\n"
+    assert '\n+#pragma sigio file c path("f") level(mpiio) comm(MPI_COMM_WORLD)\n' in capsys.readouterr().out
 
 
 def test_a_refused_answer_is_asked_for_again(tmp_path: Path) -> None:

@@ -123,6 +123,15 @@ SEEDED: dict[str, tuple[dict[str, str], str, str]] = {
     "axis without extent": (clause("dims", "z(8)", "z"), "dims", "'z' needs a value"),
     "axis twice": (after("dims", "dims ckpt z(9)"), "dims+1", "axis 'z' of 'ckpt' is declared again"),
     "axis of no elements": (clause("dims", "z(8)", "z(0)"), "dims", "axis 'z' has 0 elements"),
+    "axis of 5000 digits": (clause("dims", "z(8)", f"z({'9' * 5000})"), "dims", "expected 1 to 2147483647"),
+    "attribute of 65 bits": (clause("attr", "n(1)", "n(9223372036854775808)"), "attr", "does not fit into 64 bits"),
+    "attribute of a difference": (
+        clause("attr", "n(1)", "n(1-2)"),
+        "attr",
+        "expected a text in double quotes, a number",
+    ),
+    "attribute in C's quotes of characters": (clause("attr", '"t"', "'t'"), "attr", "a text in double quotes"),
+    "attribute of two texts": (clause("attr", '"t"', '"t, u", "v"'), "attr", "a text in double quotes"),
     "axis of 2^31 elements": (clause("dims", "z(8)", "z(2147483648)"), "dims", "expected 1 to 2147483647"),
     "attribute without type": (clause("attr", "n(1)", "n(NY)"), "attr", "a type and an expression"),
     "attribute of an unknown type": (clause("attr", "n(1)", "n(real: x)"), "attr", "unknown type 'real'"),
@@ -454,6 +463,25 @@ def test_a_hint_that_damages_data_on_one_mpi_library_is_warned_of(tmp_path: Path
     assert "the hint 'cb_nodes' can damage data" in warning.message
 
 
+def test_two_files_with_one_path_in_an_output_are_refused_and_in_two_are_warned_of(tmp_path: Path) -> None:
+    path = tmp_path / "t.c"
+    other = [
+        "file more path(%s) level(mpiio) comm(MPI_COMM_WORLD)",
+        "dims more z(8)",
+        "dataset more.t type(int) dims(z) data(t)",
+    ]
+    for own, outputs, severity in (
+        ("p", "output ckpt more", "error"),
+        ("p", "output ckpt\n  r++;\n#pragma sigio output more", "warning"),
+        ("p", "output ckpt\n  r++;\n#pragma sigio input more", ""),
+        ("p + 1", "output ckpt more", ""),
+    ):
+        lines = "\n".join(f"#pragma sigio {each}" for each in [*other, outputs])
+        found = mistakes(path, template(output=lines.replace("%s", own)))
+        assert [each.severity for each in found] == [severity] * bool(severity)
+        assert all("'more' has the path of 'ckpt' in line 4" in each.message for each in found)
+
+
 def test_only_a_generated_file_is_replaced(tmp_path: Path) -> None:
     path, out = tmp_path / "t.c", tmp_path / "out.c"
     path.write_text(template())
@@ -510,6 +538,7 @@ end program
         ("level(mpiio)", "level(netcdf4)", 2, "level 'netcdf4' cannot be generated in Fortran"),
         (" comm(MPI_COMM_WORLD)", "", 2, "needs comm(...)"),
         ("data(t)", "data(IOSIG_T)", 6, "begin with 'iosig_'"),
+        ("y(ny)", f"y(ny) {'a' * 51}(3)", 4, "the name of an axis has 51 characters; expected at most 50"),
     ],
 )
 def test_fortran_has_its_mistakes_at_their_lines(tmp_path: Path, old: str, new: str, line: int, said: str) -> None:
@@ -521,5 +550,6 @@ def test_fortran_has_its_mistakes_at_their_lines(tmp_path: Path, old: str, new: 
 
 def test_one_rank_may_have_all_elements(tmp_path: Path) -> None:
     """The others' blocks are empty, wherever they begin."""
-    changed = clause("decomp", "r * 4, 4", "0, r == 0 ? 8 : 0")
-    assert mistakes(tmp_path / "t.c", template(**changed)) == []
+    for block in ("0, r == 0 ? 8 : 0", "9 * r, 0"):
+        changed = clause("decomp", "r * 4, 4", block)
+        assert mistakes(tmp_path / "t.c", template(**changed)) == []

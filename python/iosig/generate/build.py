@@ -501,7 +501,27 @@ class Builder:
         between = range(before.last_line + 1, directive.place.line)
         return all(n in own or not self.template.lines[n - 1].strip() for n in between)
 
+    def check_paths(self) -> None:
+        """Two files with one path: of those in one output, the second one replaces the first."""
+        written = [site for site in self.model.sites if site.kind == "output"]
+        told: set[tuple[str, str]] = set()
+        for n, site in enumerate(written):
+            for before in written[:n]:
+                names = (before.file.name, site.file.name)
+                if before.file is site.file or before.file.path != site.file.path or names in told:
+                    continue
+                told |= {names, names[::-1]}
+                text = f"'{site.file.name}' has the path of '{before.file.name}' in line {before.file.place.line}"
+                if before.place.line == site.place.line:
+                    self.refuse(
+                        site.file.place, f"{text}: the output in line {site.place.line} would replace that file"
+                    )
+                else:
+                    text += f", and replaces it, if the expression has the same value in lines {before.place.line}"
+                    self.refuse(site.file.place, f"{text} and {site.place.line}", "warning")
+
     def check_uses(self) -> None:
+        self.check_paths()
         for split in self.model.decompositions.values():
             if split.name not in self.used:
                 self.refuse(split.place, f"decomp '{split.name}' is not used", "warning")

@@ -7,6 +7,7 @@ how ranks share them, its data sets, and where it is written. An answer that the
 
 from __future__ import annotations
 
+import difflib
 import errno
 import re
 import subprocess
@@ -29,6 +30,11 @@ AROUND = 3  # lines of the template that are shown before and after a directive
 COMMAND = "from iosig.generate.cli import main; main()"
 
 
+def read_text(path: Path) -> str:
+    """With the ends of lines as they are."""
+    return path.read_bytes().decode("utf-8", "surrogateescape")
+
+
 def offset_of(text: str, place: Place) -> int:
     """Where a place is in the text; columns count bytes."""
     lines = text.split("\n")
@@ -36,12 +42,14 @@ def offset_of(text: str, place: Place) -> int:
     return sum(len(line) + 1 for line in lines[: place.line - 1]) + len(before.decode("utf-8", "surrogateescape"))
 
 
-def end_of_clause(text: str, begin: int) -> int:
-    """Behind the `)` of the clause that begins there."""
-    depth, quote = 0, ""
+def end_of_clause(text: str, begin: int, has_escapes: bool) -> int:
+    """Behind the `)` of the clause that begins there. `has_escapes`: quoted texts of C have them."""
+    depth, quote, is_escaped = 0, "", False
     for at in range(begin, len(text)):
         if quote:
-            quote = "" if text[at] == quote else quote
+            ends = text[at] == quote and not is_escaped
+            is_escaped = has_escapes and text[at] == "\\" and not is_escaped
+            quote = "" if ends else quote
         elif text[at] in "\"'":
             quote = text[at]
         elif text[at] in "()":
@@ -51,16 +59,16 @@ def end_of_clause(text: str, begin: int) -> int:
     return len(text)
 
 
-def with_clause(text: str, directive: Directive, name: str, value: str) -> str:
+def with_clause(text: str, directive: Directive, name: str, value: str, has_escapes: bool) -> str:
     """The text with `name(value)` in the directive of a file; without the clause if there is no value."""
     clause = directive.clauses.get(name)
     words = f"{name}({value})" if value else ""
     if clause is not None:
         begin = offset_of(text, clause.place)
-        end = end_of_clause(text, begin)
+        end = end_of_clause(text, begin, has_escapes)
         begin -= not words and text[begin - 1] == " "
         return text[:begin] + words + text[end:]
-    end = end_of_clause(text, offset_of(text, directive.clauses["level"].place))
+    end = end_of_clause(text, offset_of(text, directive.clauses["level"].place), has_escapes)
     return text[:end] + f" {words}" * bool(words) + text[end:]
 
 
@@ -78,7 +86,9 @@ class Conversation:
         self.defines = defines
         self.options = [*options, *(word for each in self.includes for word in ("-I", each))]
         self.console = Console()
-        self.text = self.path.read_text(encoding="utf-8", errors="surrogateescape")
+        self.before = read_text(self.path)
+        self.text = self.before
+        self.line_end = "\r\n" if "\r\n" in self.text else "\n"
         self.template = read_template(path, includes, defines)
         self.sentinel = "!$sigio" if self.template.is_fortran else "#pragma sigio"
 
@@ -87,14 +97,14 @@ class Conversation:
     def read(self, text: str) -> Template:
         with TemporaryDirectory() as scratch:
             draft = Path(scratch) / self.path.name
-            draft.write_text(text, encoding="utf-8", errors="surrogateescape")
+            draft.write_text(text, encoding="utf-8", errors="surrogateescape", newline="")
             return read_template(str(draft), self.includes, self.defines)
 
     def generated(self) -> str:
         """What the command makes of the text; raises ValueError with its messages if it refuses."""
         with TemporaryDirectory() as scratch:
             draft, output = Path(scratch) / self.path.name, Path(scratch) / f"made{self.path.suffix}"
-            draft.write_text(self.text, encoding="utf-8", errors="surrogateescape")
+            draft.write_text(self.text, encoding="utf-8", errors="surrogateescape", newline="")
             command = [sys.executable, "-c", COMMAND, str(draft), "-o", str(output), *self.options]
             done = subprocess.run(command, capture_output=True, text=True, errors="surrogateescape")
             if done.returncode != 0:
@@ -130,7 +140,7 @@ class Conversation:
         self.console.print(f"file {name}", style="bold", markup=False)
         directive = self.file(name)
         level = self.ask_level(directive.get("level") or LEVELS[0])
-        self.text = with_clause(self.text, directive, "level", level)
+        self.text = with_clause(self.text, directive, "level", level, not self.template.is_fortran)
 
     def change_hints(self, name: str) -> None:
         directive = self.file(name)
@@ -138,7 +148,8 @@ class Conversation:
         default = ", ".join(f"{entry.key}={entry.values[0]}" for entry in hints)
 
         def with_hints(answer: str) -> str:
-            return with_clause(self.text, directive, "hint", "" if answer == "none" else answer)
+            value = "" if answer == "none" else answer
+            return with_clause(self.text, directive, "hint", value, not self.template.is_fortran)
 
         question = 'Hints, e.g. striping_factor="4", striping_unit="1048576", or none'
         answer = self.ask(question, default or "none", self.refusal_of(with_hints))
@@ -151,6 +162,7 @@ class Conversation:
     def add_file(self) -> None:
         """Asks for a file, what is in it, and where it is written."""
         lines = self.text.split("\n")
+        carriage = self.line_end.removesuffix("\n")
 
         def is_line(answer: str) -> str:
             fits = answer.isdecimal() and len(answer) < 10 and 1 <= int(answer) <= len(lines)
@@ -162,8 +174,8 @@ class Conversation:
         added: list[str] = []
 
         def with_added(directives: list[str]) -> str:
-            indent = re.match(r"\s*", lines[at - 1])
-            made = [f"{indent[0] if indent else ''}{self.sentinel} {each}" for each in directives]
+            indent = re.match(r"[ \t]*", lines[at - 1])
+            made = [f"{indent[0] if indent else ''}{self.sentinel} {each}{carriage}" for each in directives]
             return "\n".join([*lines[: at - 1], *made, *lines[at - 1 :]])
 
         def ask(question: str, default: str, made: Callable[[str], str], of_nothing: str = "") -> str:
@@ -193,7 +205,7 @@ class Conversation:
         of_nothing = "expected at least one"
         while ask(question, "", dataset, of_nothing):
             of_nothing = ""
-        lines[output - 1 : output - 1] = [f"{self.sentinel} output {name}"]
+        lines[output - 1 : output - 1] = [f"{self.sentinel} output {name}{carriage}"]
         self.text = with_added(added)
         self.change_hints(name)
 
@@ -204,7 +216,7 @@ class Conversation:
 
     def show(self) -> None:
         """For each output and input the lines of the template around it, beside the code in their place."""
-        made, lines = self.generated().split("\n"), self.text.split("\n")
+        made, lines = self.generated().split("\n"), self.text.replace("\r\n", "\n").split("\n")
         for site in (each for each in self.read(self.text).directives if each.kind in ("output", "input")):
             first, last = max(1, site.place.line - AROUND), min(len(lines), site.last_line + AROUND)
             begin = next(at for at, line in enumerate(made) if f"{site.kind} {site.name}: made by" in line)
@@ -228,7 +240,12 @@ class Conversation:
         self.show()
         if not Confirm.ask(f"Write the directives into {self.path}?", console=self.console, default=True):
             return False
+        if read_text(self.path) != self.before:
+            lines = (text.splitlines() for text in (self.before, self.text))
+            print("\n".join(difflib.unified_diff(*lines, str(self.path), str(self.path), n=1, lineterm="")))
+            text = "was changed meanwhile, and stays as it is; the directives are above, as a patch of what it was"
+            raise ValueError(f"{self.path}: {text}")
         with replaced(self.path) as draft:
             draft.chmod(self.path.stat().st_mode)
-            draft.write_text(self.text, encoding="utf-8", errors="surrogateescape")
+            draft.write_text(self.text, encoding="utf-8", errors="surrogateescape", newline="")
         return True
