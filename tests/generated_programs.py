@@ -144,4 +144,6 @@ def netcdf_values(path: Path) -> tuple[str, dict[str, np.ndarray]]:
     told = subprocess.run(["ncdump", "-p", "9,17", path], capture_output=True, text=True, check=True).stdout
     header, _, data = told.partition("data:")
     found = re.findall(r"(\w+) =([^;]*);", data)
-    return header, {name: np.array([float(each) for each in values.split(",")]) for name, values in found}
+    return header, {
+        name: np.array([float(each.removesuffix("f")) for each in values.split(",")]) for name, values in found
+    }

@@ -1,4 +1,4 @@
-"""Elements that `iosig generate` writes and reads: every type with its limits, values out of range, many outputs."""
+"""Elements that `iosig generate` writes and reads: every type with its limits, values that overflow, many outputs."""
 
 from __future__ import annotations
 
@@ -8,32 +8,33 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from generated_programs import Built, netcdf_values, run
+from generated_programs import Built, hdf5_values, netcdf_values, run
 from iosig.repro.generated import TARGETS
 
 RANGES = """#include <mpi.h>
 #include <stdio.h>
 
 int main(int argc, char **argv) {
-  int rank, failed = -1;
+  int rank, failed = -1, missing = -1;
   double first[2] = {1, 2}, second[2] = {3, 4};
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (argc > 2 && rank == 1) first[1] = 1e300; /* is no float */
-#pragma sigio file f path(argv[1]) level(pnetcdf) comm(MPI_COMM_WORLD) access(write)
+  if (rank == 1) first[1] = 1e300; /* is no float */
+#pragma sigio file f path(argv[1]) level(pnetcdf) comm(MPI_COMM_WORLD)
 #pragma sigio dims f x(6)
 #pragma sigio decomp mine block(x: 2 * rank, 2)
 #pragma sigio dataset f type(double) as(float) dims(x) decomp(mine) data(first, second)
 #pragma sigio output f status(failed)
-  printf("%d: failed %d\\n", rank, failed);
-  MPI_Finalize();
-  return 0;
+  first[0] = first[1] = second[0] = second[1] = 0;
+#pragma sigio input f status(missing)
+  printf("%d: failed %d%d, %d %d %d\\n", rank, failed, missing, first[1] > 1e300, (int)first[0], (int)second[1]);
+  return MPI_Finalize();
 }
 """
 FORTRAN_RANGES = """program ranges
   use mpi
   implicit none
-  integer :: rank, failed, ierr
+  integer :: rank, failed, missing, ierr
   double precision :: first(2), second(2)
   character(len=512) :: path
   call MPI_Init(ierr)
@@ -41,31 +42,48 @@ FORTRAN_RANGES = """program ranges
   call get_command_argument(1, path)
   first = [1d0, 2d0]
   second = [3d0, 4d0]
-  if (command_argument_count() > 1 .and. rank == 1) first(2) = 1d300 ! is no real
-  !$sigio file f path(trim(path)) level(pnetcdf) comm(MPI_COMM_WORLD) access(write)
+  if (rank == 1) first(2) = 1d300 ! is no real
+  !$sigio file f path(trim(path)) level(pnetcdf) comm(MPI_COMM_WORLD)
   !$sigio dims f x(6)
   !$sigio decomp mine block(x: 2*rank, 2)
   !$sigio dataset f type(double) as(float) dims(x) decomp(mine) data(first, second)
   !$sigio output f status(failed)
-  print '(i0, a, i0)', rank, ': failed ', failed
+  first = 0
+  second = 0
+  !$sigio input f status(missing)
+  print '(i0, a, i0, i0, a, i0, 1x, i0, 1x, i0)', rank, ': failed ', failed, missing, ', ', &
+    merge(1, 0, first(2) > 1d300), int(first(1)), int(second(2))
   call MPI_Finalize(ierr)
 end program
 """
 
 
-@pytest.mark.parametrize("policy", ["two-phase", "nonblocking", "packed"])
+@pytest.mark.parametrize(
+    ("level", "policy"),
+    [
+        ("pnetcdf", "two-phase"),
+        ("pnetcdf", "nonblocking"),
+        ("pnetcdf", "packed"),
+        ("mpiio", "model"),
+        ("hdf5", "model"),
+    ],
+)
 @pytest.mark.parametrize("language", ["c", "f90"])
-def test_a_rank_that_fails_in_one_variable_takes_part_in_the_next(
-    built: Built, tmp_path: Path, language: str, policy: str
+def test_a_double_that_is_no_float_is_infinity_in_the_file(
+    built: Built, tmp_path: Path, language: str, level: str, policy: str
 ) -> None:
-    template = tmp_path / f"ranges.{language}"
+    template, file = tmp_path / f"ranges.{language}", tmp_path / "f"
     template.write_text(RANGES if language == "c" else FORTRAN_RANGES)
-    program = built(template, "pnetcdf", "openmpi", policy=policy)
-    done = run(program, "openmpi", 3, tmp_path / "f")
-    assert sorted(done.stdout.splitlines()) == [f"{rank}: failed 0" for rank in range(3)]
-    done = run(program, "openmpi", 3, tmp_path / "g", "large")
-    assert sorted(done.stdout.splitlines()) == [f"{rank}: failed 1" for rank in range(3)]
-    assert "data set 'first'" in done.stderr
+    done = run(built(template, level, "openmpi", policy=policy), "openmpi", 3, file)
+    assert sorted(done.stdout.splitlines()) == [f"{rank}: failed 00, {int(rank == 1)} 1 4" for rank in range(3)]
+    first, second = [1, 2, 1, np.inf, 1, 2], [3, 4, 3, 4, 3, 4]
+    if level == "mpiio":
+        assert file.read_bytes() == np.array([first, second], "<f4").tobytes()
+    elif level == "hdf5":
+        assert hdf5_values(file, "first", "<f4").tolist() == first
+    else:
+        values = netcdf_values(file)[1]
+        assert (values["first"].tolist(), values["second"].tolist()) == (first, second)
 
 
 # By type, the values that the two ranks write: the least one (Fortran: the greatest one, negated) and the greatest one.

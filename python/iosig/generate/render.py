@@ -195,7 +195,8 @@ class Renderer:
             chunks=self.chunks,
             blocks_in_pnetcdf=any(self.blocks_in_pnetcdf(site) for site in sites),
             posts_in_pnetcdf=any(self.posts_in_pnetcdf(site) for site in sites),
-            max_axes=max(len(dataset.axes) for dataset in datasets),
+            # gfortran warns of loops over the axes from the second on where there is one
+            max_axes=max(1 + self.template.is_fortran, *(len(dataset.axes) for dataset in datasets)),
             max_memory=max(len(dataset.memory) for dataset in datasets),
             permutes=any(
                 dataset.is_permuted and self.packing(site, dataset) != set(LIBRARIES)
@@ -425,9 +426,7 @@ def shares_of(dataset: Dataset) -> list[Share]:
 
 def is_packed(file: File, dataset: Dataset) -> bool:
     """Whether elements go through a buffer: MPI-IO converts no types; HDF5 neither changes the order of axes, nor
-    converts types in collective transfers; PnetCDF does all of it by itself."""
-    if file.level == "pnetcdf":
-        return False
+    converts types in collective transfers; PnetCDF refuses doubles that are no floats, and writes fill values."""
     return dataset.stored != dataset.type or (file.level == "hdf5" and dataset.is_permuted)
 
 
