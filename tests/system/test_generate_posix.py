@@ -16,8 +16,7 @@ BOTH = [".c", ".f90"]
 PARTS = ["2,1", "2,2", "5,3,0", "5,3,0", "4,1,2", "1,2,4"]
 
 
-def exported(iosig: Iosig, container: Path) -> bytes:
-    file = container.with_suffix(".exported")
+def exported(iosig: Iosig, container: Path, file: Path) -> bytes:
     file.unlink(missing_ok=True)
     iosig("container", "export", container, file)
     return file.read_bytes()
@@ -40,7 +39,9 @@ def test_the_exported_container_is_the_raw_file_whatever_the_ranks(
         container, raw = tmp_path / "container", tmp_path / "raw"
         for level, path in (("posix", container), ("mpiio", raw)):
             run(built(template, level, "openmpi"), "openmpi", ranks, "write", path, *words)
-        assert exported(iosig, container) == raw.read_bytes()  # the container was written before, by another program
+        assert (
+            exported(iosig, container, tmp_path / "exported") == raw.read_bytes()
+        )  # the container was written before, by another program
 
 
 @pytest.mark.parametrize("suffix", BOTH)
@@ -73,11 +74,30 @@ def test_what_cannot_be_opened_or_ends_too_early_is_every_ranks_failure(
     assert plain.read_text() == "an ordinary file"
 
 
-def test_a_full_disk_is_every_ranks_failure(built: Built, full: Path) -> None:
-    words = [12000, "0,4000", "4000,4000", "8000,4000"]  # 144 KB
-    done = run(built(TEMPLATES / "blocks.c", "posix", "openmpi"), "openmpi", 3, "write", full / "f", *words)
+@pytest.mark.parametrize("suffix", BOTH)
+def test_on_a_full_disk_the_old_container_stays(
+    built: Built, full: Path, tmp_path: Path, iosig: Iosig, suffix: str
+) -> None:
+    program = built(TEMPLATES / f"blocks{suffix}", "posix", "openmpi")
+
+    def written(rows: int) -> subprocess.CompletedProcess[str]:
+        third = rows // 3
+        blocks = [f"{rank * third},{third}" for rank in range(3)]
+        return run(program, "openmpi", 3, "write", full / "f", rows, *blocks)
+
+    def content() -> bytes:
+        return exported(iosig, full / "f", tmp_path / "exported")
+
+    subprocess.run(["mount", "-o", "remount,size=1m", full], check=True)
+    done = written(90000)  # 12 bytes each; 24 of head; 8192 of each rank for the container itself
     assert failures(done) == [f"{rank}: failed 1" for rank in range(3)]
-    assert "No space left on device" in done.stderr
+    assert f"file 'f': the file system has no room for {90000 * 12 + 24 + 3 * 8192} bytes" in done.stderr
+    assert not (full / "f").exists()
+    for _ in range(2):  # the second one needs what the first one has
+        assert failures(written(60000)) == [f"{rank}: failed 0" for rank in range(3)]
+    before = content()
+    assert failures(written(90000)) == [f"{rank}: failed 1" for rank in range(3)]
+    assert content() == before
 
 
 def test_words_of_a_signature_reach_the_container(tmp_path: Path) -> None:

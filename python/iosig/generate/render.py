@@ -180,6 +180,7 @@ class Renderer:
             writes=any(site.kind == "output" for site in sites),
             reads=any(site.kind == "input" for site in sites),
             checks_room=any(self.checks_room(site) for site in sites),
+            checks_containers=any(self.checks_container(site) for site in sites),
             checks_space=any(site.kind == "output" and site.file.level != "posix" for site in sites),
             has_hints=any(site.file.hints or self.hints(site) for site in sites),
             by_library=self.opens_alone
@@ -218,6 +219,11 @@ class Renderer:
         With a signature the place is not known before.
         """
         return site.kind == "output" and site.file.level != "posix" and not site.file.signature
+
+    @staticmethod
+    def checks_container(site: Site) -> bool:
+        """As checks_room, of the level posix."""
+        return site.kind == "output" and site.file.level == "posix" and not site.file.signature
 
     def has_view(self, site: Site) -> bool:
         """Whether MPI-IO must be shown a rank's elements in the file: they are several pieces of a data set."""
@@ -319,6 +325,7 @@ class Renderer:
             file=file,
             writes=writes,
             checks_room=self.checks_room(site),
+            checks_container=self.checks_container(site),
             used_axes=used_axes(file),
             splits=splits,
             lone=any(dataset.decomposition is None for dataset in file.datasets),
