@@ -219,6 +219,10 @@ TEST_CASE("directive: a difference, an exponent without digits or signs alone ar
     CAPTURE(value);
     CHECK(mistake_in("attr c n(" + value + ")").at == value);
   }
+  CHECK(mistake_in("attr c n(010)").message ==
+        "a number that begins with 0 is octal in C; expected it without, or a type: int: 010");
+  CHECK(directive_of("attr c n(0) m(0.5)").clauses[0].entries[0].type == "int");
+  CHECK(directive_of("attr c n(010)", DirectiveLanguage::fortran).clauses[0].entries[0].type == "int");
   CHECK(directive_of("attr c n(1d0) m(-.5D-3)", DirectiveLanguage::fortran).clauses[1].entries[0].type == "double");
 }
 

@@ -493,6 +493,10 @@ class DirectiveReader {
   bool read_integer(Span whole, DirectiveEntry& entry) {
     string_view digits = part(whole);
     if (digits.front() == '+') digits.remove_prefix(1);
+    const string_view figures = digits.substr(digits.front() == '-' ? 1 : 0);
+    if (language_ == DirectiveLanguage::c && figures.size() > 1 && figures.front() == '0')
+      return add(whole, "a number that begins with 0 is octal in C; expected it without, or a type: int: " +
+                            printable(part(whole)));
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     // The least int64 cannot be written as a number in either language.
