@@ -267,7 +267,8 @@ BAD_BLOCKS = {
     "hole": (["0,3", "4,3"], "the blocks of the ranks leave elements out\n"),
     "both": (["0,4", "2,3"], "the blocks of the ranks overlap, and leave other elements out\n"),
     "outside": (["0,4", "4,4"], "axis 1 has the elements 0 to 6, and this rank's are 4 to 7\n"),
-    "negative": (["0,7", "-1,0"], "axis 1 has the elements 0 to 6"),
+    "before": (["0,7", "-1,1"], "axis 1 has the elements 0 to 6, and this rank's are -1 to -1\n"),
+    "negative": (["0,7", "0,-1"], "axis 1 has the elements 0 to 6, and this rank's are 0 to -2\n"),
     "far": (["0,7", "9223372036854775807,3"], "axis 1 has the elements 0 to 6"),
 }
 

@@ -101,7 +101,7 @@ def test_what_does_not_fit_is_refused_where_the_array_is_given(tmp_path: Path, d
     done = check(tmp_path / "t.c", dataset)
     assert done.returncode == 1
     column = len("#pragma sigio dataset f.a ") + dataset.index("data(") + 1
-    assert done.stderr.startswith(f"{tmp_path}/t.c:13:{column}: error: ") and REFUSED[dataset] in done.stderr
+    assert done.stderr.startswith(f"{tmp_path}/t.c:12:{column}: error: ") and REFUSED[dataset] in done.stderr
 
 
 def test_an_array_of_a_type_that_libclang_has_no_name_for_is_refused(tmp_path: Path) -> None:

@@ -241,8 +241,8 @@ class Conversation:
         if not Confirm.ask(f"Write the directives into {self.path}?", console=self.console, default=True):
             return False
         if read_text(self.path) != self.before:
-            lines = (text.splitlines() for text in (self.before, self.text))
-            print("\n".join(difflib.unified_diff(*lines, str(self.path), str(self.path), n=1, lineterm="")))
+            before, after, name = self.before.splitlines(), self.text.splitlines(), str(self.path)
+            print("\n".join(difflib.unified_diff(before, after, name, name, n=1, lineterm="")))
             text = "was changed meanwhile, and stays as it is; the directives are above, as a patch of what it was"
             raise ValueError(f"{self.path}: {text}")
         with replaced(self.path) as draft:
