@@ -1,7 +1,8 @@
 /* What a container refuses, as programs know how to do without it: inotify_add_watch(2). */
-#include "say.h"
-
+#define _GNU_SOURCE
 #include <sys/inotify.h>
+
+#include "say.h"
 
 int main(void) {
   const int fd = open("file", O_RDWR | O_CREAT, 0644), watch = inotify_init1(IN_CLOEXEC);
