@@ -82,6 +82,9 @@ std::map<std::string, Opener, std::less<>>& openers_of_user() {
   return openers;
 }
 
+/// DECL_NAMESPACE_INLINE_P of C++, whose header cannot be used here.
+bool is_inline_namespace(tree scope) { return TREE_LANG_FLAG_0(scope) != 0; }
+
 /// Returns a name like "io::Writer::open", without template arguments, inline and unnamed namespaces.
 std::string qualified_name(tree function) {
   std::string name(name_of(DECL_NAME(function)));
@@ -89,6 +92,7 @@ std::string qualified_name(tree function) {
   for (tree scope = DECL_CONTEXT(function); scope != NULL_TREE;
        scope = TYPE_P(scope) ? TYPE_CONTEXT(scope) : DECL_CONTEXT(scope)) {
     if (TREE_CODE(scope) != NAMESPACE_DECL && !RECORD_OR_UNION_TYPE_P(scope)) break;
+    if (TREE_CODE(scope) == NAMESPACE_DECL && is_inline_namespace(scope)) continue;
     const std::string_view outer = name_of(scope);
     if (!outer.empty()) name = std::string(outer.substr(0, outer.find('<'))) + "::" + name;
   }

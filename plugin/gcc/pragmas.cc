@@ -48,6 +48,7 @@ Pragma read_c() {
 ///
 ///   64KB) random   ->  64KB
 ///   1e+3s, 2       ->  1e+3s
+///   6'000'000)     ->  6'000'000
 ///   (64KB)         ->  ""
 std::string_view leading_number(std::string_view text) {
   if (text.empty() || !(ISDIGIT(text[0]) || text[0] == '.')) return {};
@@ -55,13 +56,14 @@ std::string_view leading_number(std::string_view text) {
   for (; end < text.size(); ++end) {
     const char c = text[end], before = text[end - 1];
     const bool is_sign_of_exponent = (c == '+' || c == '-') && (before == 'e' || before == 'E');
-    if (!ISALNUM(c) && c != '.' && c != '_' && !is_sign_of_exponent) break;
+    const bool is_separator = c == '\'' && ISALNUM(before) && end + 1 < text.size() && ISALNUM(text[end + 1]);
+    if (!ISALNUM(c) && c != '.' && c != '_' && !is_sign_of_exponent && !is_separator) break;
   }
   return text.substr(0, end);
 }
 
-/// Returns the number at `at` as it is spelled in the source file; "" if there is none (the number comes from _Pragma
-/// or from pasted tokens, or the file cannot be read).
+/// Returns the number at `at` as it is spelled in the source file, without C++'s digit separators; "" if there is none
+/// (the number comes from _Pragma or from pasted tokens, or the file cannot be read).
 std::string number_in_source(location_t at) {
   const location_t start = linemap_resolve_location(line_table, get_start(at), LRK_SPELLING_LOCATION, nullptr);
   const expanded_location place = expand_location(start);
@@ -69,7 +71,35 @@ std::string number_in_source(location_t at) {
   const char_span line = source_line(place.file, place.line);
   if (!line || line.length() < static_cast<std::size_t>(place.column)) return {};
   const std::string_view rest(line.get_buffer() + place.column - 1, line.length() - place.column + 1);
-  return std::string(leading_number(rest));
+  std::string number(leading_number(rest));
+  number.erase(std::remove(number.begin(), number.end(), '\''), number.end());
+  return number;
+}
+
+/// Whether the lexer reads `value` from this spelling. It does not if the text was preprocessed before, or has #line:
+/// then the source file has something else at that line and column.
+bool is_spelling_of(const std::string& spelled, tree value) {
+  if (TREE_CODE(value) == USERDEF_LITERAL) {
+    const std::string_view suffix = IDENTIFIER_POINTER(USERDEF_LITERAL_SUFFIX_ID(value));
+    return spelled.size() > suffix.size() && std::string_view(spelled).ends_with(suffix) &&
+           is_spelling_of(spelled.substr(0, spelled.size() - suffix.size()), USERDEF_LITERAL_VALUE(value));
+  }
+  char* suffix = nullptr;  // one that C++ knows
+  if (TREE_CODE(value) == INTEGER_CST) {
+    const bool is_binary = spelled.starts_with("0b") || spelled.starts_with("0B");
+    const char* const digits = spelled.c_str() + (is_binary ? 2 : 0);
+    const unsigned long long number = strtoull(digits, &suffix, is_binary ? 2 : 0);
+    return suffix != digits && tree_fits_uhwi_p(value) && tree_to_uhwi(value) == number &&
+           std::string_view(suffix).find_first_not_of("uUlLzZ") == std::string_view::npos;
+  }
+  if (TREE_CODE(value) != REAL_CST) return true;  // nothing that a parameter accepts
+  constexpr std::string_view suffixes[] = {"", "f", "F", "l", "L", "d", "D", "w", "W", "q", "Q"};
+  strtod(spelled.c_str(), &suffix);
+  REAL_VALUE_TYPE number;
+  real_from_string(&number, spelled.substr(0, suffix - spelled.c_str()).c_str());
+  real_convert(&number, TYPE_MODE(TREE_TYPE(value)), &number);
+  return std::find(std::begin(suffixes), std::end(suffixes), suffix) != std::end(suffixes) &&
+         real_identical(&number, TREE_REAL_CST_PTR(value));
 }
 
 /// Returns a number of the C++ lexer as text; "" if the lexer could not read it.
@@ -86,7 +116,7 @@ std::string number_from_value(tree value) {
 }
 
 /// Reads a pragma in C++, where the whole unit was lexed before and numbers are values. Takes their spelling from the
-/// source file.
+/// source file if it is there.
 Pragma read_cxx() {
   Pragma pragma;
   tree value = NULL_TREE;
@@ -104,7 +134,7 @@ Pragma read_cxx() {
                  spelled.c_str());
         pragma.is_spoilt = true;
       } else {
-        pragma.text.append(spelled.empty() ? number_from_value(value) : spelled, at);
+        pragma.text.append(!spelled.empty() && is_spelling_of(spelled, value) ? spelled : number_from_value(value), at);
       }
     } else {
       pragma.text.append(cpp_type2name(type, 0), at);

@@ -160,6 +160,28 @@ def test_values_with_units_mean_the_same_in_c_and_cxx(
     ]
 
 
+def test_digits_of_cxx_may_be_separated(compiler: PluginCompiler) -> None:
+    source = """#include <fcntl.h>
+int main() {
+#pragma sig totalsize(6'000'000'000) size-per-IO(64'000KB) availability(0.000'001)
+  return open("a", O_RDONLY) > 9;
+}
+"""
+    [hint] = compiler.hints(source, language="c++")
+    assert hint.signature == "size-per-IO(64000KB) totalsize(5859375KB) availability(1e-06)"
+
+
+@pytest.mark.parametrize("way", ["-save-temps", "#line"])
+def test_numbers_of_a_preprocessed_source_are_those_that_the_compiler_reads(compiler: PluginCompiler, way: str) -> None:
+    pragma = "#pragma sig temp size-per-IO(BS) totalsize(64KB) availability(0.5) think-time(2.5h)"
+    if way == "#line":  # the other text has a number at each column
+        (compiler.directory / "other.txt").write_text("4" * 100 + "\n")
+        pragma = '#line 1 "other.txt"\n' + pragma
+    source = f'#include <fcntl.h>\n#define BS 1KB\nint main() {{\n{pragma}\n  return open("a", O_RDONLY) > 9;\n}}\n'
+    [hint] = compiler.hints(source, *(["-save-temps"] if way == "-save-temps" else []), language="c++")
+    assert hint.signature == "temp size-per-IO(1KB) totalsize(64KB) think-time(2.5h) availability(0.5)"
+
+
 WRAPPERS = r"""
 #include <fcntl.h>
 #include <stdio.h>
@@ -188,7 +210,11 @@ CXX_WRAPPERS = r"""
 #pragma sigopen io::Writer::reopen(2, 3)
 #pragma sigopen io::Writer::Writer(2)
 #pragma sigopen io::any(1)
+#pragma sigopen io::versioned(1)
 namespace io {
+inline namespace v2 {
+int versioned(const char *path) { return path[0]; }
+}
 int by_value(std::string path) { return path.empty(); }
 int unlisted(std::string path) { return path.empty(); }
 struct Writer {
@@ -210,6 +236,8 @@ int main() {
   writer.reopen("member", std::ios::app);
 #pragma sig temp
   io::any(std::string("template"));
+#pragma sig temp
+  io::versioned("inline");
 }
 """
 
@@ -233,6 +261,7 @@ def test_functions_of_the_users_can_be_declared_openers_by_argument_and_by_pragm
         ("open", "constructor", creating),
         ("fstream", "member", "1"),
         ("open", "template", creating),
+        ("open", "inline", creating),
     ]
 
 

@@ -36,6 +36,12 @@ bool cxx_can_read(std::string_view number) {
   return !is_octal || number.substr(0, digits).find_first_of("89") == std::string_view::npos;
 }
 
+std::string without_separators(std::string_view number) {
+  std::string digits(number);
+  std::erase(digits, '\'');
+  return digits;
+}
+
 class Checker {
  public:
   Checker(SourceTokens tokens, const SourceLanguage& language)
@@ -188,12 +194,17 @@ class Checker {
       return std::nullopt;
     }
     for (const SourceToken& token : pragma.tokens) {
-      if (is_cxx_ && token.kind == SourceToken::Kind::number && !cxx_can_read(token.text)) {
+      if (!is_cxx_ || token.kind != SourceToken::Kind::number) {
+        text.append(token.text, token);
+        continue;
+      }
+      const std::string number = without_separators(token.text);
+      if (!cxx_can_read(number)) {
         add(Severity::error, "signature", token,
-            fmt::format("C++ cannot read the number '{0}' in a pragma; write it in quotes: '\"{0}\"'", token.text));
+            fmt::format("C++ cannot read the number '{0}' in a pragma; write it in quotes: '\"{0}\"'", number));
         is_spoiled = true;
       }
-      text.append(token.text, token);
+      text.append(number, token);
     }
     if (is_spoiled) return std::nullopt;
     return text;
