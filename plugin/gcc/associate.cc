@@ -287,6 +287,35 @@ struct Marked {
   tree_stmt_iterator next;  ///< at the end if nothing follows
 };
 
+/// The first location behind a pragma in a tree.
+struct Beginning {
+  location_t pragma;
+  location_t first = UNKNOWN_LOCATION;
+  void add(location_t at) {
+    at = get_start(at);
+    if (get_pure_location(at) == UNKNOWN_LOCATION) return;
+    if (is_before(pragma, at) && (first == UNKNOWN_LOCATION || is_before(at, first))) first = at;
+  }
+};
+
+tree find_beginning(tree* at, int* walk_below, void* data) {
+  auto* beginning = static_cast<Beginning*>(data);
+  if (TYPE_P(*at) || DECL_P(*at)) {
+    *walk_below = 0;
+    return NULL_TREE;
+  }
+  if (TREE_CODE(*at) == DECL_EXPR) beginning->add(DECL_SOURCE_LOCATION(DECL_EXPR_DECL(*at)));
+  if (CAN_HAVE_LOCATION_P(*at)) beginning->add(EXPR_LOCATION(*at));
+  return NULL_TREE;
+}
+
+/// Whether the pragma stands before a statement that has no tree, and `next` follows that one.
+bool is_behind_another(const Site& site, Statements next) {
+  Beginning beginning{.pragma = site.at};
+  walk_tree_without_duplicates(next.place(), find_beginning, &beginning);
+  return beginning.first != UNKNOWN_LOCATION && is_statement_between(site.at, beginning.first);
+}
+
 /// Returns the opens of the statement, declaration or loop at `next`.
 std::vector<Call> opens_at(Statements next) {
   std::vector<Call> calls = declared_by(*next) != NULL_TREE ? opens_in_declaration(next) : opens_in(next.place());
@@ -306,6 +335,36 @@ void warn_of_no_open(Site& site, bool pragma_follows) {
     inform(site.at, "put it directly before the statement, declaration or condition with the open");
 }
 
+/// Opens of a function by location.
+using CallsByPlace = std::map<location_t, std::set<tree>>;
+
+tree visit_calls(tree* at, int* walk_below, void* data) {
+  if (TYPE_P(*at)) *walk_below = 0;
+  if (opener_of(callee_of(*at))) (*static_cast<CallsByPlace*>(data))[get_pure_location(EXPR_LOCATION(*at))].insert(*at);
+  if (TREE_CODE(*at) == DECL_EXPR && VAR_P(DECL_EXPR_DECL(*at)) && DECL_INITIAL(DECL_EXPR_DECL(*at)) != NULL_TREE)
+    walk_tree_without_duplicates(&DECL_INITIAL(DECL_EXPR_DECL(*at)), visit_calls, data);
+  return NULL_TREE;
+}
+
+/// Returns the opens that share their location with others: with -ftrack-macro-expansion=0 all calls of a macro are
+/// where it is used, so that inject.cc cannot find one of them again.
+CallsByPlace crowded_calls(tree function) {
+  CallsByPlace calls;
+  if (cpp_get_options(parse_in)->track_macro_expansion != 0) return calls;
+  walk_tree_without_duplicates(&DECL_SAVED_TREE(function), visit_calls, &calls);
+  for (auto each = calls.begin(); each != calls.end();)
+    each = each->first == UNKNOWN_LOCATION || each->second.size() < 2 ? calls.erase(each) : std::next(each);
+  return calls;
+}
+
+void warn_of_crowd(Site& site, location_t place) {
+  if (site.told) return;
+  site.told = true;
+  warning_at(place, OPT_Wpragmas,
+             "this macro opens several files, which cannot be told apart with %<-ftrack-macro-expansion=0%>; none gets "
+             "the signature of %<#pragma sig%>");
+}
+
 /// Finds the open for one pragma in a function, among the statements after it. `taken`: the locations of opens that
 /// have their own pragma, deeper in the statement. associate_marked calls this for the last pragma first:
 ///
@@ -315,11 +374,12 @@ void warn_of_no_open(Site& site, bool pragma_follows) {
 ///     a = open(scratch, O_CREAT | O_RDWR, 0600);
 ///     b = open(result, O_CREAT | O_WRONLY, 0600);
 ///   }
-void associate(Site& site, Statements next, std::vector<location_t>& taken) {
+void associate(Site& site, Statements next, const CallsByPlace& crowded, std::vector<location_t>& taken) {
   while (!next.at_end() && is_invisible(*next)) next.advance();
   const bool pragma_follows = !next.at_end() && marked_site(*next) >= 0;
   std::vector<Call> calls;
-  if (!next.at_end() && !pragma_follows) calls = opens_at(next);
+  if (!next.at_end() && !pragma_follows && !is_behind_another(site, next)) calls = opens_at(next);
+  if (!calls.empty() && crowded.count(calls.front().place) != 0) return warn_of_crowd(site, calls.front().place);
   const auto is_taken = [&](const Call& call) {
     return call.place != UNKNOWN_LOCATION && std::find(taken.begin(), taken.end(), call.place) != taken.end();
   };
@@ -374,10 +434,11 @@ tree find_markers(tree* at, int* walk_below, void* data) {
 void associate_marked(tree function) {
   Markers markers;
   walk_tree_without_duplicates(&DECL_SAVED_TREE(function), find_markers, &markers);
+  const CallsByPlace crowded = markers.found.empty() ? CallsByPlace() : crowded_calls(function);
   std::vector<location_t> taken;
   // From last to first: pragmas inside of a statement are handled before the pragma in front of it.
   for (std::size_t i = markers.found.size(); i-- > 0;)
-    associate(sites[markers.found[i].site], Statements(markers.found[i].next), taken);
+    associate(sites[markers.found[i].site], Statements(markers.found[i].next), crowded, taken);
   for (const Marked& marked : markers.found) {
     sites[marked.site].seen = true;
     neutralise_marker(marked.marker);
@@ -401,12 +462,18 @@ struct Declared {
 };
 
 /// Adds the opens in the initialisation of a static variable to those of the site. More may follow: C++ initialises an
-/// aggregate part by part.
+/// aggregate part by part, and a variable template once for each instance.
 void add_opens_of_variable(Declared& declared, Site& site, std::vector<Call> calls) {
   for (Call& call : calls)
     if (declared.full_expression != nullptr && contains(declared.full_expression, call.node))
       call.statement = declared.full_expression;
-  append(declared.calls[&site], calls);
+  std::vector<Call>& known = declared.calls[&site];
+  const auto is_known = [&](const Call& call) {
+    return call.place != UNKNOWN_LOCATION &&
+           std::any_of(known.begin(), known.end(), [&](const Call& other) { return other.place == call.place; });
+  };
+  calls.erase(std::remove_if(calls.begin(), calls.end(), is_known), calls.end());
+  append(known, calls);
 }
 
 /// Assigns the open of a member's default initialiser to the site.

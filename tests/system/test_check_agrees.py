@@ -140,6 +140,58 @@ int later(void) { return open("x", O_RDONLY); }
 #pragma sig persist
 int nothing = 3;
 """,
+    "statements without a tree": r"""
+#define LOG(x)
+int fd;
+int main(void) {
+#pragma sig temp
+  ;
+  fd = open("x", O_RDONLY);
+#pragma sig temp
+  { }
+  fd = open("x", O_RDONLY);
+#pragma sig temp /* a comment;
+  goes on */ \
+  random
+  LOG("opening");
+  fd = open("x", O_RDONLY);
+#pragma sig temp
+  typedef int T;
+  fd = open("x", O_RDONLY);
+#pragma sig temp
+  extern int z;
+  fd = open("x", O_RDONLY);
+#pragma sig temp
+  struct X { int a; };
+  fd = open("x", O_RDONLY);
+#pragma sig temp
+  enum { A };
+  fd = open("x", O_RDONLY);
+#pragma sig temp
+  int f(void);
+  fd = open("x", O_RDONLY);
+  _Pragma("sig temp") ;
+  fd = open("x", O_RDONLY);
+#pragma sig temp
+  LOG("opening")
+  fd = open("x", O_RDONLY);
+#pragma sig temp
+  do ; while ((fd = open("x", O_RDONLY)) < 0);
+#pragma sig temp
+  do { } while ((fd = open("x", O_RDONLY)) < 0);
+#pragma sig temp
+  if (fd) ; else fd = open("x", O_RDONLY);
+#pragma sig temp
+  if (0) { } else { fd = open("x", O_RDONLY); }
+#pragma sig temp
+  for (;;) { fd = open("x", O_RDONLY); }
+#pragma sig temp
+  struct Y { int a, b; } y = {1, open("x", O_RDONLY)};
+#pragma sig temp
+  { ; fd = open("x", O_RDONLY); }
+  return fd + y.a;
+}
+""",
 }
 NESTED = {
     "nested functions": r"""
@@ -267,7 +319,8 @@ int main() {
   return f() + k() + (j != nullptr);
 }
 """,
-    "numbers": "#pragma sig totalsize(1EB) size-per-IO(08KB)\n#pragma sigdef large totalsize(6 GB)\nint a;\n",
+    "numbers": "#pragma sig totalsize(1EB) size-per-IO(08KB)\n#pragma sigdef large totalsize(6 GB)\n"
+    "#pragma sigdef separated totalsize(6'000'000KB)\n#pragma sig separated totalsize(6'0XB)\nint a;\n",
 }
 SOURCES = [(name, "c", text) for name, text in (BOTH | NESTED).items()] + [
     (name, "c++", text) for name, text in (BOTH | CXX).items()

@@ -361,3 +361,31 @@ def test_calls_that_cannot_be_told_apart_are_warned_about(compiler: PluginCompil
     found = compiler.diagnostics(source, "-fplugin-arg-iosig-verbose", language=language)
     assert ["gets the signature" in d["message"] for d in found].count(True) == 2  # the note, and the warning
     assert [d["kind"] for d in found if "cannot be told apart" in d["message"]] == ["warning"]
+
+
+def test_opens_of_a_macro_whose_places_are_not_tracked_get_no_signature(compiler: PluginCompiler) -> None:
+    source = """#include <fcntl.h>
+#define BOTH _Pragma("sig temp") a = open("x", O_RDONLY); _Pragma("sig persist") b = open("y", O_RDONLY);
+int main(void) {
+  int a, b;
+  BOTH
+  return a + b > 99;
+}
+"""
+    flags = ["-ftrack-macro-expansion=0"]
+    assert [h.signature for h in compiler.hints(source)] == ["temp", "persist"]
+    assert compiler.hints(source, *flags) == []
+    for found in compiler.diagnostics(source, *flags):
+        assert (found["kind"], place(found)[0]) == ("warning", 5)
+        assert found["message"].startswith("this macro opens several files, which cannot be told apart")
+    assert found
+
+
+def test_the_instances_of_a_variable_template_are_not_told_as_several_opens(compiler: PluginCompiler) -> None:
+    source = """#include <fcntl.h>
+#pragma sig temp
+template <int N> int fd = open("x", O_RDONLY);
+int main() { return fd<1> + fd<2> > 99; }
+"""
+    assert compiler.diagnostics(source, language="c++") == []
+    assert [h.signature for h in compiler.hints(source, language="c++")] == ["temp", "temp"]
