@@ -79,6 +79,31 @@ Result<Flags> flags_for(const std::string& compiler_name, const CcArguments& opt
   return flags;
 }
 
+bool has_suffix(const std::string& word, std::initializer_list<std::string_view> suffixes) {
+  return !word.starts_with('-') &&
+         std::ranges::any_of(suffixes, [&](std::string_view suffix) { return word.ends_with(suffix); });
+}
+
+/// Whether this compiler call precompiles a header: its inputs are headers alone, or -x says so.
+bool precompiles(std::span<const std::string> arguments) {
+  constexpr std::array<std::string_view, 16> with_value = {
+      "-o",  "-I",  "-D",  "-U",      "-include", "-imacros",   "-isystem",  "-iquote",
+      "-MF", "-MT", "-MQ", "--param", "-L",       "-idirafter", "-aux-info", "-isysroot"};
+  bool has_header = false, has_other = false;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    const std::string& language = word == "-x" && i + 1 < arguments.size() ? arguments[i + 1] : word;
+    if (word.starts_with("-x") && language.ends_with("-header")) return true;
+    if (word == "-x" || std::ranges::find(with_value, word) != with_value.end())
+      ++i;
+    else if (has_suffix(word, {".h", ".hh", ".hp", ".hpp", ".hxx", ".h++", ".H", ".HPP", ".tcc"}))
+      has_header = true;
+    else if (!word.starts_with('-'))
+      has_other = true;
+  }
+  return has_header && !has_other;
+}
+
 /// Whether this compiler call links a program or library and therefore needs the link flags.
 bool links(std::span<const std::string> arguments) {
   const auto is_among = [](std::span<const std::string_view> words, std::string_view word) {
@@ -96,12 +121,7 @@ bool links(std::span<const std::string> arguments) {
   }
   // libtool links C++ libraries with -nostdlib and lists all libraries explicitly.
   has_libc = has_libc || std::ranges::find(arguments, "-lc") != arguments.end();
-  return has_input && has_libc;  // `gcc --version` has no input
-}
-
-bool has_suffix(const std::string& word, std::initializer_list<std::string_view> suffixes) {
-  return !word.starts_with('-') &&
-         std::ranges::any_of(suffixes, [&](std::string_view suffix) { return word.ends_with(suffix); });
+  return has_input && has_libc && !precompiles(arguments);  // `gcc --version` has no input
 }
 
 /// Returns the value of `key` in the CMakeCache.txt of the working directory or the nearest directory above it; "" if

@@ -57,6 +57,10 @@ def test_iosig_cc_compiles_and_links_in_the_build_tree(iosig, compiler: PluginCo
     iosig("cc", "--", "g++", "-c", "program.cc", **where)
     iosig("cc", "--", "g++", "-o", "program", "program.o", **where)
     assert is_ready(compiler)
+    (compiler.directory / "precompiled.h").write_text("int number;\n")
+    for words in (["gcc", "precompiled.h"], ["g++", "-x", "c++-header", "precompiled.h", "-o", "precompiled.h.gch"]):
+        iosig("cc", "--", *words, **where)
+        (compiler.directory / "precompiled.h.gch").unlink()
     flags = iosig("cc", "--cflags", "--libs").stdout.split()
     compiler.run("gcc", *flags, "program.c", "-o", "program")
     assert is_ready(compiler)
