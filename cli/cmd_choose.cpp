@@ -38,7 +38,7 @@ std::string table_of(const Choice& choice, const Screen& screen) {
     std::vector<std::string> row{is_chosen              ? "*"
                                  : candidate.admissible ? ""
                                                         : "x",
-                                 candidate.mount_point + (candidate.is_home ? " (home)" : ""),
+                                 printable(candidate.mount_point) + (candidate.is_home ? " (home)" : ""),
                                  about_rate(candidate.throughput_bytes_per_s), about_seconds(candidate.operation_s),
                                  fmt::format("{}", fmt::join(candidate.reasons, "; "))};
     if (is_of_job) row.insert(row.begin() + 2, about_seconds(candidate.job.total_s()));
@@ -55,7 +55,7 @@ std::string explanation(const Choice& choice, const Signature& signature, const 
   if (choice.policy == Policy::paper) text += "policy     paper: the highest throughput, also in memory\n";
   for (const std::string& assumption : choice.assumptions) text += fmt::format("assumed    {}\n", assumption);
   text += '\n' + table_of(choice, screen_of(to)) + "\n\n";
-  text += choice.chosen ? fmt::format("chosen: {}", *choice.chosen) : "chosen: none is admissible";
+  text += choice.chosen ? fmt::format("chosen: {}", printable(*choice.chosen)) : "chosen: none is admissible";
   return text + break_even_text(choice);
 }
 

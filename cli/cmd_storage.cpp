@@ -183,9 +183,12 @@ Result<Storage> merge_and_write(const ProbeFlags& flags, const std::string& file
     if (others.mount_points.empty()) others.devices.clear();
   }
   keep_others(others, storage);
-  if (!flags.dry_run)
-    if (const auto written = write_with_backup(file, storage_text(storage), console); !written)
-      return pass_on(written.error());
+  if (flags.dry_run) return storage;
+  const std::string text = storage_text(storage);
+  if (const auto readable = parse_storage(text, file); !readable)
+    return fail(ErrorKind::system, "what was found cannot be described, so {} was not written: {}", printable(file),
+                readable.error().message);
+  if (const auto written = write_with_backup(file, text, console); !written) return pass_on(written.error());
   return storage;
 }
 

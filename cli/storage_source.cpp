@@ -50,7 +50,7 @@ Result<const MountPoint*> described_mount_point(const Storage& storage, const st
   std::vector<std::string_view> known;
   for (const MountPoint& mount : storage.mount_points) known.push_back(mount.path);
   return fail(ErrorKind::usage, "'{}' is not a mount point of the description{}; it has {}", printable(path),
-              did_you_mean(path, known), fmt::join(known, ", "));
+              printable(did_you_mean(path, known)), printable(fmt::format("{}", fmt::join(known, ", "))));
 }
 
 std::vector<std::string> known_mount_points(const Journal& journal, const Console& console) {

@@ -164,6 +164,22 @@ def test_a_directory_that_is_removed_while_it_is_measured_is_told(iosig: Any, sc
     assert not user_file(iosig).exists()
 
 
+def test_a_directory_named_twice_is_described_once(iosig: Any, scratch: Path) -> None:
+    link = scratch.parent / "link"
+    link.symlink_to(scratch)
+    again = [word for path in (f"{scratch}/.", link) for word in ("--mount", path)]
+    assert [m["path"] for m in probe(iosig, scratch, *again)["mount_points"]] == [str(scratch)]
+    iosig("storage", "list")
+
+
+def test_a_relative_directory_is_probed_and_a_missing_one_is_told(iosig: Any, scratch: Path) -> None:
+    (scratch / "below").mkdir()
+    document = iosig.json("storage", "probe", "--quick", "--force", "--dry-run", "--mount", "below", cwd=scratch)
+    assert [m["path"] for m in document["mount_points"]] == [f"{scratch}/below"]
+    done = iosig("storage", "probe", "--quick", "--mount", "absent", cwd=scratch, check=1)
+    assert f"'{scratch}/absent' is not a destination: it does not exist" in done.stderr
+
+
 def test_an_unwritable_output_is_refused_with_its_name(iosig: Any, scratch: Path) -> None:
     done = iosig("storage", "probe", "--quick", "--mount", scratch, "--output", "/proc/storage.toml", check=4)
     assert "/proc/storage.toml" in done.stderr
@@ -181,6 +197,26 @@ def test_a_broken_file_is_not_overwritten(iosig: Any, scratch: Path) -> None:
 def test_show_of_an_unknown_mount_point_names_the_known_ones(iosig: Any) -> None:
     done = iosig("storage", "show", "/no/such/mount", check=2)
     assert "/no/such/mount" in done.stderr
+
+
+def test_a_path_with_control_characters_does_not_reach_the_terminal(iosig: Any, tmp_path: Path) -> None:
+    file = tmp_path / "storage.toml"
+    file.write_text(
+        'schema = "iosig.storage/1"\n[[mount_point]]\npath = "/a\\u001b[2J"\ndevice = "a"\n'
+        '[[device]]\nname = "a"\nkind = "ssd"\n'
+    )
+    said = iosig("storage", "show", "/b", "--storage", file, check=2).stderr
+    said += iosig("choose", "temp", "--storage", file, check=1).stdout
+    assert said.count("/a\\x1b[2J") == 2 and "\x1b" not in said
+
+
+def test_a_file_is_no_mount_point(iosig: Any, tmp_path: Path) -> None:
+    file = tmp_path / "storage.toml"
+    file.write_text(
+        f'schema = "iosig.storage/1"\n[[mount_point]]\npath = "{file}"\ndevice = "a"\n[[device]]\nname = "a"\n'
+        'kind = "ssd"\n'
+    )
+    assert "is no directory" in iosig("choose", "temp", "--storage", file, check=1).stdout
 
 
 def test_without_a_description_list_inspects_and_says_so(iosig: Any) -> None:
@@ -371,6 +407,24 @@ def test_in_a_chroot_the_root_is_found_though_no_mount_covers_it(iosig: Any, tmp
     """
     command = "HOME=/nowhere chroot jail /iosig storage list --json"
     assert list_in_namespace(iosig, tmp_path, script, command) == ["/tmp"]
+
+
+@needs_mounts
+def test_without_proc_a_directory_is_described_by_its_own_type(iosig: Any, tmp_path: Path) -> None:
+    mem = tmp_path / "mem"
+    script = f"""cd {tmp_path}; mkdir mem empty; mount -t tmpfs -o size=128m x mem; mount --bind empty /proc
+    SLURM_TMPDIR={mem} {iosig.binary} storage list --json"""
+    document = json.loads(run_with_own_mounts(iosig, "sh", "-ec", script).stdout)
+    [mount] = [mount for mount in document["mount_points"] if mount["path"] == str(mem)]
+    assert (mount["filesystem"], mount["persistent"]) == ("tmpfs", False)
+    assert [device["kind"] for device in document["devices"] if device["name"] == mount["device"]] == ["ram"]
+
+
+@needs_mounts
+def test_a_path_that_is_not_utf_8_is_skipped(iosig: Any, tmp_path: Path) -> None:
+    script = f"""cd {tmp_path}; odd=$(printf 'odd\\377'); mkdir "$odd"; mount -t tmpfs -o size=128m x "$odd"
+    ! {iosig.binary} storage probe --quick --mount "$odd" 2>&1"""
+    assert "it has a path that is not UTF-8" in run_with_own_mounts(iosig, "sh", "-ec", script).stdout
 
 
 @needs_mounts

@@ -94,7 +94,7 @@ std::vector<std::string> shortfalls(const Signature& wanted, const MountPoint& m
   if (wanted.tamperproof && !mount.tamperproof) exclude("not labelled tamperproof");
 
   if (!mount.free_bytes) {
-    exclude("not reachable: it does not exist, or its file system does not answer");
+    exclude("not reachable: it does not exist, is no directory, or its file system does not answer");
   } else if (const std::uint64_t needed = needed_bytes(wanted, mount, given),
              room = is_home(mount, given) ? room_at_home_bytes(mount, given) : room_bytes(mount, /*at_home=*/false);
              room < needed) {

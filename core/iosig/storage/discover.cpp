@@ -70,6 +70,14 @@ struct Answer {
   char directory[PATH_MAX] = {};         ///< where a file could be created; empty: nowhere
   std::optional<Visibility> visibility;  ///< of that directory, if a convention defines it
   char unsafe[512] = {};                 ///< why untrusted users could replace files in a directory that was rejected
+  bool not_utf8 = false;                 ///< a directory was rejected that no description can name
+  /// The file system of that directory, by stat and statfs, if it is not that of the mount: /proc does not tell the
+  /// mounts, or not all.
+  struct Other {
+    dev_t device = 0;
+    std::uint32_t type = 0;
+  };
+  std::optional<Other> other;
 };
 
 /// Directories that batch systems, burst buffers and sessions provide, by environment variable. Their visibility takes
@@ -120,6 +128,38 @@ std::vector<std::string> directories_to_try(const Mount& mount, const std::vecto
   return directories;
 }
 
+bool is_utf8(std::string_view path) {
+  while (!path.empty()) {
+    const auto lead = static_cast<unsigned char>(path.front());
+    const std::size_t length = lead < 0x80 ? 1 : lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+    if ((lead >= 0x80 && lead < 0xc2) || lead > 0xf4 || path.size() < length) return false;
+    for (std::size_t i = 1; i < length; ++i)
+      if ((static_cast<unsigned char>(path[i]) & 0xc0) != 0x80) return false;
+    const auto second = static_cast<unsigned char>(length > 1 ? path[1] : 0);
+    if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) || (lead == 0xf0 && second < 0x90) ||
+        (lead == 0xf4 && second > 0x8f))
+      return false;  // too long a form, a surrogate, or beyond U+10FFFF
+    path.remove_prefix(length);
+  }
+  return true;
+}
+
+/// Returns the file system of `directory` if it is not that of `mount`. The device tells that only for the mount that
+/// mounts_of_this_process() makes up: subvolumes of btrfs have devices of their own.
+std::optional<Answer::Other> other_filesystem(const std::string& directory, const Mount& mount) {
+  struct stat status {};
+  struct statfs filesystem {};
+  if (::stat(directory.c_str(), &status) != 0 || ::statfs(directory.c_str(), &filesystem) != 0) return std::nullopt;
+  const auto type = static_cast<std::uint32_t>(filesystem.f_type);
+  const FilesystemType* const told = find_filesystem(mount.filesystem);
+  const FilesystemType* const real = find_filesystem(type);
+  const bool is_made_up = mount.id == -1;
+  const bool is_other_device = ::major(status.st_dev) != mount.major || ::minor(status.st_dev) != mount.minor;
+  const bool is_other_type = told != nullptr && real != nullptr && told->magic != 0 && told->magic != real->magic;
+  if (is_other_type || (is_made_up && is_other_device)) return Answer::Other{status.st_dev, type};
+  return std::nullopt;
+}
+
 /// Inspects the mount. Runs in a separate process because it may hang on a dead server.
 Answer examine(const Mount& mount, const std::vector<Mount>& mounts, const std::vector<std::string>& preferred) {
   Answer answer;
@@ -144,12 +184,17 @@ Answer examine(const Mount& mount, const std::vector<Mount>& mounts, const std::
     // Check by name first: resolving a directory on another, dead mount would hang.
     if (!is_here(directory) || ::realpath(directory.c_str(), real) == nullptr || !is_here(real)) continue;
     if (!open_scratch_file(real)) continue;
+    if (!is_utf8(real)) {
+      answer.not_utf8 = true;
+      continue;
+    }
     if (const auto sound = check_directory(real); !sound) {
       sound.error().message.copy(answer.unsafe, sizeof answer.unsafe - 1);
       continue;
     }
     std::memcpy(answer.directory, real, std::strlen(real) + 1);
     answer.visibility = offered_visibility(directory);
+    answer.other = other_filesystem(real, mount);
     answer.follows_links = follows_links(real, mount.filesystem);
     break;
   }
@@ -176,6 +221,7 @@ std::string shortcoming(const Answer& answer) {
     return fmt::format("is too small: {}, a destination has at least {}",
                        about_bytes(static_cast<double>(answer.capacity_bytes)), bytes_text(smallest_capacity_bytes));
   if (answer.directory[0] == '\0' && answer.unsafe[0] != '\0') return fmt::format("is not safe: {}", answer.unsafe);
+  if (answer.directory[0] == '\0' && answer.not_utf8) return "has a path that is not UTF-8";
   if (answer.directory[0] == '\0') return "has no directory in which you can create files";
   return {};
 }
@@ -185,7 +231,21 @@ std::uint64_t sane_block_bytes(std::uint64_t reported) {
   return std::has_single_bit(reported) && reported >= 512 && reported <= 64 * KiB ? reported : assumed_block_bytes;
 }
 
-Found describe(const Mount& mount, const Answer& answer, const std::vector<Mount>& mounts) {
+/// Returns the mount of a directory that /proc does not tell.
+Mount unseen_mount(const Answer& answer) {
+  Mount mount;
+  mount.id = -1;
+  mount.major = ::major(answer.other->device);
+  mount.minor = ::minor(answer.other->device);
+  mount.root = "/";
+  mount.path = answer.directory;
+  const FilesystemType* const type = find_filesystem(answer.other->type);
+  mount.filesystem = type == nullptr ? "unknown" : std::string(type->name);
+  return mount;
+}
+
+Found describe(const Mount& told, const Answer& answer, const std::vector<Mount>& mounts) {
+  const Mount mount = answer.other ? unseen_mount(answer) : told;
   Composed composed = inspect_composition(mount, mounts);
   Hardware& hardware = composed.whole;
   Found found{.mount = {},
@@ -212,6 +272,13 @@ Found describe(const Mount& mount, const Answer& answer, const std::vector<Mount
                                printable(mount.path), backing.why);
   else if (!point.persistent && !is_volatile_filesystem(mount.filesystem) && !backing.why.empty())
     found.remark = fmt::format("{} {}: its data are not persistent", printable(mount.path), backing.why);
+  if (answer.other) {
+    point.persistent = false;
+    found.remark = fmt::format(
+        "{} is not on the mount that /proc/self/mountinfo tells: it is described by its type, {}, and its data do not "
+        "count as persistent unless you write persistent = true for it",
+        printable(mount.path), mount.filesystem);
+  }
   if (backing.is_memory && (found.device.kind == DeviceKind::hdd || found.device.kind == DeviceKind::ssd)) {
     set_kind(found.device, DeviceKind::ram);
     found.kind_is_sure = true;

@@ -3,10 +3,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <thread>
@@ -194,7 +197,14 @@ Result<Measured> measure_in_place(Found found, const MeasureLimits& limits, cons
   return Measured{std::move(found), *std::move(measured), std::move(seen)};
 }
 
-/// Keeps only the parts of `discovery` that the user named.
+/// Returns the directory as an absolute path without "." and "..", also if it does not exist.
+std::string absolute_path(const std::string& directory) {
+  std::error_code failure;
+  const auto path = std::filesystem::absolute(directory, failure);
+  return std::string(without_trailing_slashes(failure ? directory : path.lexically_normal().string()));
+}
+
+/// Keeps only the parts of `discovery` that the user named, each once.
 Result<void> keep_only(const std::vector<std::string>& directories, Discovery& discovery) {
   std::vector<Found> kept;
   for (const std::string& directory : directories) {
@@ -212,9 +222,13 @@ Result<void> keep_only(const std::vector<std::string>& directories, Discovery& d
     const std::string path = real_path(directory);
     const auto found = std::ranges::find(discovery.found, path, [](const Found& each) { return each.mount.path; });
     if (found != discovery.found.end()) {
-      kept.push_back(*found);
+      if (std::ranges::find(kept, path, [](const Found& each) { return each.mount.path; }) == kept.end())
+        kept.push_back(*found);
       continue;
     }
+    if (!place_at(path))
+      return fail(ErrorKind::infeasible, "'{}' is not a destination: {}", printable(directory),
+                  errno == ENOENT ? "it does not exist" : std::strerror(errno));
     if (const auto sound = check_directory(path); !sound)
       return fail(ErrorKind::infeasible, "'{}' is not a destination: {}", printable(directory), sound.error().message);
     const auto skipped = skipped_at(path);
@@ -296,12 +310,14 @@ void pool_copies(std::vector<Measured>& measured, bool capped) {
 }  // namespace
 
 Result<Probe> probe_storage(const ProbeOptions& options, const MeasureProgress& progress) {
-  std::vector<std::string> preferred = options.only;
+  std::vector<std::string> only;
+  for (const std::string& directory : options.only) only.push_back(absolute_path(directory));
+  std::vector<std::string> preferred = only;
   preferred.insert(preferred.end(), options.directories.begin(), options.directories.end());
   auto discovery = discover(preferred);
   if (!discovery) return pass_on(discovery.error());
-  if (!options.only.empty())
-    if (const auto kept = keep_only(options.only, *discovery); !kept) return pass_on(kept.error());
+  if (!only.empty())
+    if (const auto kept = keep_only(only, *discovery); !kept) return pass_on(kept.error());
 
   if (options.refusal)
     if (const auto skipped = skip_refused(options, *discovery); !skipped) return pass_on(skipped.error());
