@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <nlohmann/json.hpp>
@@ -59,6 +61,16 @@ struct Finding {
 };
 using Findings = std::vector<Finding>;
 
+/// For each program that is run: a compiler on a file server that does not answer must not hold up the rest.
+constexpr std::chrono::milliseconds program_limit{10'000};
+
+bool is_in_path(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  for (const std::string_view directory : split(path == nullptr ? "/bin:/usr/bin" : path, ':'))
+    if (::access(fmt::format("{}/{}", directory.empty() ? "." : directory, name).c_str(), X_OK) == 0) return true;
+  return false;
+}
+
 void examine_libraries(Findings& findings) {
   const auto parts = find_parts();
   if (!parts) {
@@ -67,7 +79,7 @@ void examine_libraries(Findings& findings) {
   }
   findings.push_back({"libraries", State::works, parts->lib.string()});
   const std::string preload = parts->preload().string();
-  const auto maps = output_of({"env", "LD_PRELOAD=" + preload, "cat", "/proc/self/maps"});
+  const auto maps = output_of({"env", "LD_PRELOAD=" + preload, "cat", "/proc/self/maps"}, program_limit);
   if (maps && maps->find("libiosig-preload") != std::string::npos)
     findings.push_back({"iosig run", State::works, "programs start with " + preload});
   else
@@ -84,7 +96,11 @@ void examine_compilers(Findings& findings) {
   for (int major = oldest_gcc; major <= newest_gcc; ++major) names.push_back(fmt::format("gcc-{}", major));
   std::set<int> known;
   for (const std::string& name : names) {
-    const auto compiler = ask_compiler(name);
+    if (!is_in_path(name)) continue;
+    const auto compiler = ask_compiler(name, program_limit);
+    if (!compiler)
+      findings.push_back({"pragmas with " + name, State::broken, compiler.error().message,
+                          fmt::format("see what '{} -E -x c /dev/null' says", name)});
     if (!compiler || compiler->is_clang || !known.insert(compiler->major).second) continue;
     const std::string part = fmt::format("pragmas with {} ({})", name, compiler->major);
     const std::string plugin = parts->plugin(compiler->major).string();
@@ -94,13 +110,14 @@ void examine_compilers(Findings& findings) {
     else if (::access(plugin.c_str(), R_OK) != 0)
       findings.push_back({part, State::absent, fmt::format("there is no '{}'", plugin),
                           fmt::format("install gcc-{}-plugin-dev and build IOSIG with {}", compiler->major, name)});
-    else if (!output_of({name, "-fplugin=" + plugin, "-fsyntax-only", "-x", "c", "/dev/null"}))
+    else if (!output_of({name, "-fplugin=" + plugin, "-fsyntax-only", "-x", "c", "/dev/null"}, program_limit))
       findings.push_back({part, State::broken, fmt::format("{} does not load '{}'", name, plugin),
                           "build IOSIG again with this compiler: a plugin fits one version of GCC only"});
     else
       findings.push_back({part, State::works, plugin});
   }
-  if (known.empty())
+  const bool has_failed = !findings.empty() && findings.back().part.starts_with("pragmas");
+  if (known.empty() && !has_failed)
     findings.push_back({"pragmas", State::absent, "there is no GCC in $PATH", "install gcc to compile annotated code"});
 }
 
@@ -116,7 +133,7 @@ void examine_mount(Findings& findings) {
     findings.push_back({part, State::broken, fmt::format("cannot open /dev/fuse: {}", std::strerror(failure)),
                         failure == ENOENT ? "load the kernel's module fuse, or give the container --device /dev/fuse"
                                           : "ask an administrator for access to /dev/fuse"});
-  } else if (::geteuid() != 0 && !output_of({"fusermount3", "--version"})) {
+  } else if (::geteuid() != 0 && !output_of({"fusermount3", "--version"}, program_limit)) {
     findings.push_back({part, State::broken, "there is no fusermount3", "install fuse3"});
   } else {
     findings.push_back({part, State::works, "/dev/fuse"});
@@ -137,11 +154,21 @@ std::string mpi_version(std::string_view printed) {
 
 void examine_mpi(Findings& findings) {
   std::set<std::string> versions;
-  for (const char* name : {"mpirun", "mpirun.openmpi", "mpirun.mpich"})
-    if (const auto text = output_of({name, "--version"})) versions.insert(mpi_version(*text));
-  if (versions.empty())
+  bool has_failed = false;
+  for (const char* name : {"mpirun", "mpirun.openmpi", "mpirun.mpich"}) {
+    if (!is_in_path(name)) continue;
+    const auto text = output_of({name, "--version"}, program_limit);
+    if (text) {
+      versions.insert(mpi_version(*text));
+      continue;
+    }
+    has_failed = true;
+    findings.push_back({fmt::format("MPI by {}", name), State::broken, text.error().message,
+                        fmt::format("see what '{} --version' says", name)});
+  }
+  if (versions.empty() && !has_failed)
     findings.push_back({"MPI", State::absent, "there is no mpirun in $PATH"});
-  else
+  else if (!versions.empty())
     findings.push_back({"MPI", State::works, fmt::format("{}", fmt::join(versions, "; "))});
 }
 
@@ -181,7 +208,8 @@ void examine_description(Findings& findings) {
   constexpr std::int64_t old_s = 180 * 86'400;
   const auto applied = read_applied_storage();
   if (!applied) {
-    findings.push_back({part, State::broken, applied.error().message, "mend the file, or run 'iosig storage probe'"});
+    findings.push_back({part, State::broken, applied.error().message,
+                        "mend it or remove it; without it, 'iosig storage probe' writes another"});
     return;
   }
   if (!*applied) {

@@ -39,7 +39,11 @@ def test_the_table_is_followed_by_what_to_do(world: World) -> None:
     world.iosig.env["IOSIG_STORAGE"] = str(world.root / "none.toml")
     told = world.iosig("doctor", check=1)
     assert told.stdout.splitlines()[0].split() == ["PART", "STATE", "DETAIL"]
-    assert "  description: mend the file, or run 'iosig storage probe'" in told.stdout.splitlines() and not told.stderr
+    assert (
+        "  description: mend it or remove it; without it, 'iosig storage probe' writes another"
+        in told.stdout.splitlines()
+        and not told.stderr
+    )
 
 
 def test_an_old_description_and_mount_points_that_are_gone_or_others_are_told(world: World) -> None:
@@ -74,6 +78,18 @@ def test_without_compilers_and_mpi_nothing_is_broken(world: World, tmp_path: Pat
     world.iosig.env["PATH"] = str(tmp_path / "bin")
     found = findings(world)
     assert found["pragmas"]["state"] == found["MPI"]["state"] == "absent"
+
+
+def test_programs_that_fail_are_told(world: World, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    for name in ("gcc-12", "mpirun"):
+        program = tmp_path / "bin" / name
+        program.write_text("#!/bin/sh\nread -r line || exit 7\n")  # there is nothing to read
+        program.chmod(0o755)
+    world.iosig.env["PATH"] = f"{tmp_path / 'bin'}:{world.iosig.env['PATH']}"
+    found = findings(world)
+    assert found["pragmas with gcc-12"]["state"] == found["MPI by mpirun"]["state"] == "broken"
+    assert found["MPI by mpirun"]["detail"] == "'mpirun --version' failed"
 
 
 def test_a_pid_namespace_sees_not_all_jobs(world: World) -> None:
