@@ -78,11 +78,12 @@ bench: ## predicted against measured throughput on this machine, the time of a d
 	@$(PYTHON) bench/reliability.py
 
 install: build ## into PREFIX (default /usr/local)
-	@cmake --install build --prefix $(PREFIX) >/dev/null
-	@echo "installed: $(PREFIX)/bin/iosig"
+	@cmake --install build --prefix "$(PREFIX)" >/dev/null
+	@printf '%s' "$(DESTDIR)" >build/install_manifest.txt.destdir
+	@echo "installed: $(DESTDIR)$(PREFIX)/bin/iosig"
 
 uninstall: ## removes what `make install` has put there last
-	@tools/uninstall build/install_manifest.txt
+	@DESTDIR="$(DESTDIR)" tools/uninstall build/install_manifest.txt
 
 package: build ## build/packages: a tarball that runs wherever it is unpacked, and a Debian package
 	@cd build && cpack >/dev/null && ls packages/*.tar.gz packages/*.deb

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,8 +12,8 @@ import pytest
 from conftest import BUILD, ROOT, Iosig
 
 
-def run(*words: object) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+def run(*words: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 
@@ -87,5 +88,15 @@ def test_uninstall_removes_what_was_installed_and_nothing_else(tmp_path: Path) -
         run(ROOT / "tools/uninstall", manifest)
         assert [path for path in prefix.rglob("*") if path.is_file()] == [others]
         assert not (prefix / "lib/iosig").exists() and not (prefix / "share/modulefiles").exists()
+    (tmp_path / "install_manifest.txt.destdir").write_text("/stage")
+    done = subprocess.run([ROOT / "tools/uninstall", manifest], capture_output=True, text=True)
+    assert done.returncode == 2 and "had the DESTDIR '/stage', this call has ''" in done.stderr
+    files[0].touch()
+    staged = tmp_path / f"stage{files[0]}"
+    staged.parent.mkdir(parents=True)
+    staged.touch()
+    (tmp_path / "install_manifest.txt.destdir").write_text(str(tmp_path / "stage"))
+    run(ROOT / "tools/uninstall", manifest, env=os.environ | {"DESTDIR": str(tmp_path / "stage")})
+    assert files[0].exists() and not staged.exists()
     done = subprocess.run([ROOT / "tools/uninstall", tmp_path / "none"], capture_output=True, text=True)
     assert done.returncode == 3 and "make install" in done.stderr
