@@ -208,8 +208,10 @@ int run_check(const CheckArguments& options, Console& console) {
     for (const SourceFinding& finding : report.findings) console.say(finding_text(finding));
   }
   talk_about_missing(report.missing, console);
-  console.talk(fmt::format("iosig: {} and {} in {}", count(errors, "error"), count(warnings, "warning"),
-                           count(options.files.size(), "file")));
+  const std::size_t unread = report.unreadable.size();
+  console.talk(fmt::format("iosig: {} and {} in {}{}", count(errors, "error"), count(warnings, "warning"),
+                           count(options.files.size() - unread, "file"),
+                           unread == 0 ? "" : fmt::format("; {} could not be read", count(unread, "file"))));
   int status = errors > 0 || (options.strict && warnings > 0) ? no : yes;
   for (const Error& error : report.unreadable) status = std::max(status, console.fail(error));
   return status;

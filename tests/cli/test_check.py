@@ -164,8 +164,12 @@ def test_rules_and_storage_descriptions_are_checked_by_their_schema(iosig: Iosig
     assert iosig("check", rules.name, cwd=tmp_path, check=1).stdout.startswith(
         "rules.toml:4:7: error: unknown parameter 'persit'; did you mean 'persist'?\n"
     )
+    rules.write_text('schema = "iosig.rules/1"\n[rule]\npath = "*"\nsig = "persist"\n')
+    assert "rules.toml:2:1: error: expected [[rule]]" in iosig("check", rules, check=1).stdout
     rules.write_text('schema = "iosig.rules/1"\n[[rule]]\npath = \n')
     assert iosig("check", rules.name, cwd=tmp_path, check=1).stdout.startswith("rules.toml:3:")
+    unread = iosig("check", "none.toml", cwd=tmp_path, check=None).stderr
+    assert "0 errors and 0 warnings in 0 files; 1 file could not be read" in unread
     storage = tmp_path / "storage.toml"
     storage.write_text('schema = "iosig.storage/1"\n[[device]]\nname = "a"\nkind = "ssd"\nkint = 3\n')
     assert "'kint'" in iosig("check", storage, check=1).stdout

@@ -117,6 +117,9 @@ Result<Rules> parse_rules(std::string_view text, std::string_view source) {
   const auto drain = read_drain(root, source, false);
   if (!drain) return pass_on(drain.error());
   const toml::node* list = root.get("rule");
+  if (list != nullptr && list->is_table())
+    return fail(ErrorKind::bad_input, "{}: expected [[rule]], one of a list, instead of [rule]",
+                place(source, list->source().begin));
   if (list == nullptr || !list->is_array() || list->as_array()->empty())
     return fail(ErrorKind::bad_input, "{}:1:1: there is no [[rule]]; expected at least one", source);
   for (const toml::node& node : *list->as_array()) {
