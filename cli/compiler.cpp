@@ -65,9 +65,12 @@ Result<std::string> output_of(const std::vector<std::string>& command, std::chro
   std::array<char, 4096> piece{};
   const auto end = limit.count() > 0 ? std::optional(Clock::now() + limit) : std::nullopt;
   bool in_time = true;
-  for (ssize_t got = 0; (in_time = await(from, end)) && (got = ::read(from.get(), piece.data(), piece.size())) != 0;) {
+  for (;;) {
+    in_time = await(from, end);
+    if (!in_time) break;
+    const ssize_t got = ::read(from.get(), piece.data(), piece.size());
+    if (got == 0 || (got < 0 && errno != EINTR)) break;
     if (got > 0) output.append(piece.data(), static_cast<std::size_t>(got));
-    if (got < 0 && errno != EINTR) break;
   }
   if (!in_time) ::kill(-child, SIGKILL);
   int status = 0;
