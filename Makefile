@@ -78,7 +78,7 @@ bench: ## predicted against measured throughput on this machine, the time of a d
 	@$(PYTHON) bench/reliability.py
 
 install: build ## into PREFIX (default /usr/local)
-	@cmake --install build --prefix "$(PREFIX)" >/dev/null
+	@cmake --install build --prefix "$(patsubst ~/%,$(HOME)/%,$(PREFIX))" >/dev/null
 	@printf '%s' "$(DESTDIR)" >build/install_manifest.txt.destdir
 	@echo "installed: $(DESTDIR)$(PREFIX)/bin/iosig"
 
