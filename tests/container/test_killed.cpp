@@ -144,9 +144,9 @@ TEST_CASE("killed: after a power failure repair keeps the writes whose data were
     const auto end_of = [&](std::int64_t n) { return ends[static_cast<std::size_t>(n)]; };
     // The device stored the first `there` bytes of the data.
     const bool cuts_synced = synced > 0 && round % 8 == 0;
-    const std::int64_t there = cuts_synced ? end_of(synced) - 1
-                                           : end_of(synced) + static_cast<std::int64_t>(
-                                                                  random() % (end_of(count) - end_of(synced) + 1));
+    const std::int64_t there =
+        cuts_synced ? end_of(synced) - 1
+                    : end_of(synced) + static_cast<std::int64_t>(random() % (end_of(count) - end_of(synced) + 1));
     {
       const Fd data = (*container)->open_dropping(Dropping::data, 0, O_RDWR);
       REQUIRE(::ftruncate(data.get(), there) == 0);
