@@ -53,7 +53,7 @@ void* run_uncounted(void* work) {
 }  // namespace
 
 bool start_thread(void* (*run)(void*), void* argument) {
-  Work* const work = std::make_unique<Work>(run, argument).release();
+  Work* const work = std::make_unique<Work>(Work{run, argument}).release();
   constexpr std::size_t stack_bytes = 256 << 10;
   sigset_t all;
   sigset_t before;
