@@ -98,7 +98,7 @@ def extent_in_memory(dataset: Dataset, axis: MemoryAxis) -> str:
 def probed(template: Template, sites: list[Site]) -> tuple[str, list[Probe]]:
     """The source with a probe for each data set in place of each output and input, all in one line.
 
-    What a mistake in an extent does to the line is behind all arrays.
+    Extents come after all arrays, so that a mistake in one spoils none of them.
     """
     lines = list(template.lines)
     probes: list[Probe] = []

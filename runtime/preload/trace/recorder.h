@@ -62,7 +62,7 @@ struct OpenCall {
   bool is_selected;  ///< by `--source`; calls below it go with it
 };
 
-/// What a call of this thread does to its slot.
+/// The state of this thread's access to slots.
 enum class Step : std::uint8_t {
   idle,
   writing,   ///< it writes to its slot: the slot is not given to others

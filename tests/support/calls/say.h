@@ -9,8 +9,8 @@
  *     say("readahead", "file", 0, 100, readahead(written, 0, 100));   on a descriptor that cannot read: a failure, too
  *   }
  *
- * What a container refuses is said by refused(). `file.plain` is never a container: for what else is meant to differ on
- * one. A program makes its files in the working directory, `file` always. Of the calls that it says, it makes none
+ * refused() says a call that a container refuses. `file.plain` is never a container: for what else is meant to differ
+ * on one. A program makes its files in the working directory, `file` always. Of the calls that it says, it makes none
  * without saying it, and none on a descriptor that is no file's. One that includes other headers defines _GNU_SOURCE
  * before them. */
 #ifndef IOSIG_SAY_H

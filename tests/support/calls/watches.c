@@ -1,4 +1,4 @@
-/* What a container refuses, as programs know how to do without it: inotify_add_watch(2). */
+/* Calls that a container refuses, and that programs can do without: inotify_add_watch(2). */
 #define _GNU_SOURCE
 #include <sys/inotify.h>
 

@@ -137,8 +137,8 @@ class Repair {
     return writer.has_tail ? retire_tail(writer.id, has_lost) : Result<void>();
   }
 
-  /// What the new index notes as lost, in addition to what the old one does. `end`: of the data that were described
-  /// before writes were dropped.
+  /// Returns the losses that the new index records, in addition to those of the old one. `end`: where the data ended
+  /// that were described before writes were dropped.
   static std::vector<IndexLoss> losses_of(const WriterContent& writer, std::int64_t end, bool has_lost) {
     std::vector<IndexLoss> losses = writer.unindexed();
     if (const std::int64_t kept = writer.physical_end(); kept < end) {

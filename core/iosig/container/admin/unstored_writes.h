@@ -8,7 +8,7 @@
 namespace iosig {
 
 /// Removes the writes whose data lie behind the end of the data dropping, and returns how many they were. The device
-/// had stored their frame or record, but not their data, which no sync() had asked for. What remains is the file as if
+/// had stored their frame or record, but not their data, which no sync() had asked for. The file is then as if
 /// they had never been made, as with an ordinary file whose last writes did not reach the device.
 ///
 /// The caller knows that the writer is dead. Removes nothing if the dropping does not exist, or bytes that its writer
