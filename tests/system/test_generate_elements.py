@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +85,36 @@ def test_a_double_that_is_no_float_is_infinity_in_the_file(
     else:
         values = netcdf_values(file)[1]
         assert (values["first"].tolist(), values["second"].tolist()) == (first, second)
+
+
+# Rank 1's first variable is written and reported as failed.
+FAILING = """#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pnetcdf.h>
+#include <stdlib.h>
+int ncmpi_put_vara_all(int nc, int variable, const MPI_Offset *start, const MPI_Offset *count, const void *data,
+                       MPI_Offset blocks, MPI_Datatype type) {
+  static int calls;
+  int (*const real)(int, int, const MPI_Offset *, const MPI_Offset *, const void *, MPI_Offset, MPI_Datatype) =
+      dlsym(RTLD_NEXT, "ncmpi_put_vara_all");
+  const int code = real(nc, variable, start, count, data, blocks, type);
+  return calls++ == 0 && atoi(getenv("OMPI_COMM_WORLD_RANK")) == 1 ? NC_ERANGE : code;
+}
+"""
+
+
+@pytest.mark.parametrize("language", ["c", "f90"])
+def test_a_rank_that_fails_in_one_variable_takes_part_in_the_next(built: Built, tmp_path: Path, language: str) -> None:
+    """The others would wait for it for ever."""
+    template, library = tmp_path / f"ranges.{language}", tmp_path / "failing.so"
+    template.write_text(RANGES if language == "c" else FORTRAN_RANGES)
+    program = built(template, "pnetcdf", "openmpi", policy="two-phase")
+    (tmp_path / "failing.c").write_text(FAILING)
+    compiler = ["mpicc.openmpi", "-shared", "-fPIC", "-o", library, tmp_path / "failing.c", "-ldl"]
+    subprocess.run(compiler, check=True, capture_output=True)
+    done = run(program, "openmpi", 3, tmp_path / "f", environment={"LD_PRELOAD": str(library)})
+    assert sorted(line.partition(",")[0] for line in done.stdout.splitlines()) == [f"{n}: failed 10" for n in range(3)]
+    assert "data set 'first'" in done.stderr
 
 
 # By type, the values that the two ranks write: the least one (Fortran: the greatest one, negated) and the greatest one.
