@@ -110,7 +110,7 @@ def test_a_rank_that_fails_in_one_variable_takes_part_in_the_next(built: Built, 
     template.write_text(RANGES if language == "c" else FORTRAN_RANGES)
     program = built(template, "pnetcdf", "openmpi", policy="two-phase")
     (tmp_path / "failing.c").write_text(FAILING)
-    compiler = ["mpicc.openmpi", "-shared", "-fPIC", "-o", library, tmp_path / "failing.c", "-ldl"]
+    compiler = ["mpicc.openmpi", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "failing.c"), "-ldl"]
     subprocess.run(compiler, check=True, capture_output=True)
     done = run(program, "openmpi", 3, tmp_path / "f", environment={"LD_PRELOAD": str(library)})
     assert sorted(line.partition(",")[0] for line in done.stdout.splitlines()) == [f"{n}: failed 10" for n in range(3)]
