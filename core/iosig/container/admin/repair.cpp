@@ -121,7 +121,8 @@ class Repair {
     if (writer.has_tail && !dead_.contains(writer.id)) return {};  // it was at work when it was read
     const bool has_lost = has_lost_writes(writer.id);
     const std::int64_t end = writer.physical_end();
-    const std::uint64_t dropped = writer.has_tail ? drop_unstored_writes(writer) : 0;
+    const bool has_synced_data = writer.data_bytes >= writer.synced_data(closed_.find_synced(writer.id));
+    const std::uint64_t dropped = writer.has_tail && has_synced_data ? drop_unstored_writes(writer) : 0;
     if (dropped > 0)
       did(fmt::format("dropped the last {} write{} of '{}', not synced: their data did not reach the device", dropped,
                       dropped == 1 ? "" : "s", directory_.shown(Dropping::data, writer.id)));

@@ -42,7 +42,7 @@ IndexedWrites stored_writes(const IndexedWrites& writes, std::int64_t data_bytes
 
 std::uint64_t drop_unstored_writes(WriterContent& writer) {
   const std::int64_t there = writer.data_bytes;
-  if (there < 0 || writer.physical_end() <= there || (writer.synced && writer.synced->data > there)) return 0;
+  if (there < 0 || writer.physical_end() <= there) return 0;
   std::uint64_t dropped = 0;
   while (writer.physical_end() > there) {
     const IndexedWrites last = std::move(writer.writes.back());

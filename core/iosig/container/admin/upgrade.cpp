@@ -37,7 +37,8 @@ Result<void> keep_attributes(const Fd& manifest, const std::string& shown, int f
 }
 
 /// Opens the manifest and takes the locks of the file, which programs take on it, until the descriptor is closed. Fails
-/// if a program holds one: on the manifest that replaces this one, it would no longer count.
+/// if the caller does not own it, or a program holds a lock: on the manifest that replaces this one, it would no longer
+/// count.
 Result<Fd> lock_manifest(const ContainerDirectory& directory, const std::string& name, const std::string& shown) {
   constexpr int flags = O_NOFOLLOW | O_NONBLOCK;
   struct flock whole {};
@@ -47,7 +48,9 @@ Result<Fd> lock_manifest(const ContainerDirectory& directory, const std::string&
     whole.l_type = F_RDLCK;
     manifest = open_file_at(directory.fd().get(), name.c_str(), O_RDONLY | flags);
   }
-  if (!manifest) return system_failure("open", shown);
+  struct stat status {};
+  if (!manifest || ::fstat(manifest.get(), &status) != 0) return system_failure("open", shown);
+  if (status.st_uid != ::geteuid() && ::geteuid() != 0) return system_failure("replace", shown, EPERM);
   const auto is_refused = [](int done) { return done != 0 && (errno == EWOULDBLOCK || errno == EACCES); };
   if (is_refused(::flock(manifest.get(), LOCK_EX | LOCK_NB)) ||
       is_refused(::fcntl(manifest.get(), F_OFD_SETLK, &whole)))
@@ -70,7 +73,6 @@ Result<std::uint32_t> upgrade_container(const ContainerDirectory& directory, boo
   const Fd& old = *locked;
   struct stat status {};
   if (::fstat(old.get(), &status) != 0) return system_failure("open", shown);
-  if (status.st_uid != ::geteuid() && ::geteuid() != 0) return system_failure("replace", shown, EPERM);
   ContainerManifest manifest = directory.manifest();
   manifest.version = newest_container_version;
   auto replaced = replace_file_in(

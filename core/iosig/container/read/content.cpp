@@ -42,6 +42,10 @@ const WriterContent* writer_of(std::int64_t id, const std::vector<WriterContent>
 
 }  // namespace
 
+std::int64_t WriterContent::synced_data(const SyncedWriter* recorded) const {
+  return std::max(synced ? synced->data : 0, recorded != nullptr ? recorded->data_bytes : 0);
+}
+
 std::vector<IndexLoss> WriterContent::unindexed() const {
   std::vector<IndexLoss> unindexed;
   std::int64_t at = 0;

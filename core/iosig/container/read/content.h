@@ -39,6 +39,9 @@ struct WriterContent : IndexContent {
   std::optional<SyncedBytes> synced;  ///< what a writer with a tail has synced
   bool is_restored = false;  ///< the index is that of the record of closed writers (container/layout/closed_writers)
 
+  /// Returns how many bytes of the data its writer had certainly synced: by its tail or by the record of the sync,
+  /// `recorded`, which may be null.
+  [[nodiscard]] std::int64_t synced_data(const SyncedWriter* recorded) const;
   /// Returns the size that the data dropping has according to the index and the tail.
   [[nodiscard]] std::int64_t physical_end() const { return writes.empty() ? 0 : writes.back().physical_end; }
   /// Returns the parts of the data, in order, that no frame describes and repair has not given up. The last one, behind

@@ -183,7 +183,7 @@ class ContentReader {
       std::string message = writer.data_bytes < 0
                                 ? fmt::format("'{}' is missing: {} bytes are lost", shown, known)
                                 : fmt::format("'{}' was cut: {} bytes of {} are there", shown, there, known);
-      if (writer.has_tail && writer.data_bytes >= (writer.synced ? writer.synced->data : 0))
+      if (writer.has_tail && writer.data_bytes >= writer.synced_data(closed_.find_synced(writer.id)))
         message += "; what is missing was not synced, and repair drops the writes if their writer is dead";
       content_.problems.push_back({ContainerProblem::Kind::lost, writer.id, std::move(message), known - there});
     }
