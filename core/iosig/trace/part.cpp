@@ -152,7 +152,8 @@ class PartReader {
       used += chunk.whole_bytes;
     }
     if (at >= end && part_.header.chunks_end > at)
-      part_.fault = {at, fmt::format("{} bytes of blocks are missing", part_.header.chunks_end - at), false};
+      part_.fault = {std::min(at, end), fmt::format("{} bytes of blocks are missing", part_.header.chunks_end - at),
+                     false};
     return {};
   }
 
