@@ -19,6 +19,12 @@ std::vector<std::byte> written(const BlockSums& sums) {
   return bytes;
 }
 
+bool sum(const std::vector<Slot>& slots, BlockSums& sums) {
+  const auto fields = std::make_unique<BlockFields>();
+  const BlockTraits traits = take_apart(slots, Rounder(1), *fields);
+  return sum_calls(slots, *fields, traits, sums);
+}
+
 }  // namespace
 
 TEST_CASE("block sums: the middle of a bin is within 6.25 % of its numbers") {
@@ -44,16 +50,16 @@ TEST_CASE("block sums: the longest ones fit into their room") {
     slot.result = INT64_MAX / 600;
     slots.push_back(slot);
   }
-  REQUIRE(sum_calls(slots, Rounder(1), *sums));
+  REQUIRE(sum(slots, *sums));
   CHECK(sums->kinds == 8);
   CHECK(written(*sums).size() < max_sums_bytes);
   slots.back().file = 1;
-  CHECK_FALSE(sum_calls(slots, Rounder(1), *sums));
+  CHECK_FALSE(sum(slots, *sums));
 }
 
 TEST_CASE("block sums: bytes that were not written are refused, never followed beyond their end") {
   const auto sums = std::make_unique<BlockSums>(), read = std::make_unique<BlockSums>();
-  REQUIRE(sum_calls(calls(1, 100), Rounder(1), *sums));
+  REQUIRE(sum(calls(1, 100), *sums));
   std::vector<std::byte> bytes = written(*sums);
   REQUIRE(read_sums(bytes, *read));
   CHECK(written(*read) == bytes);

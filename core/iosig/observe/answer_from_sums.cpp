@@ -122,7 +122,8 @@ class SumsRun {
   bool sum(const std::vector<trace::PartCall>& calls) {
     slots_.clear();
     for (const trace::PartCall& call : calls) slots_.push_back(call.slot);
-    return trace::sum_calls(slots_, trace::Rounder(1), *sums_);
+    const trace::BlockTraits traits = trace::take_apart(slots_, trace::Rounder(1), *fields_);
+    return trace::sum_calls(slots_, *fields_, traits, *sums_);
   }
 
   /// Calls in slots. Those in flight count as calls that never returned.
@@ -298,6 +299,7 @@ class SumsRun {
   const Process* process_ = nullptr;
   std::unordered_map<std::uint32_t, PartDurations> durations_;  ///< by row
   std::unique_ptr<BlockSums> sums_ = std::make_unique<BlockSums>();
+  std::unique_ptr<trace::BlockFields> fields_ = std::make_unique<trace::BlockFields>();
   std::vector<trace::Slot> slots_;
 };
 

@@ -10,55 +10,58 @@ constexpr unsigned parents_flag = 1, order_flag = 2;
 
 class Summing {
  public:
-  explicit Summing(BlockSums& sums) : sums_(sums) {
-    sums_.has_parents = false;
-    sums_.is_ordered = true;
+  Summing(std::span<const Slot> slots, const BlockFields& fields, const BlockTraits& traits, BlockSums& sums)
+      : slots_(slots), fields_(fields), sums_(sums) {
+    sums_.has_parents =
+        std::ranges::any_of(std::span(fields.parent, fields.count), [](auto each) { return each != 0; });
+    sums_.is_ordered = traits.is_ordered;
     sums_.kinds = sums_.streams = 0;
   }
 
-  bool add(const Slot& slot, std::uint64_t start, std::uint64_t end) {
-    if (end < start) return false;
-    if (start < latest_start_) sums_.is_ordered = false;
-    latest_start_ = start;
-    if (slot.parent != 0) sums_.has_parents = true;
-    CallSums* const kind = kind_of(slot);
-    if (kind == nullptr) return false;
-    ++kind->calls;
-    const bool has_ended = (slot.flags & abandoned) == 0;
-    std::uint64_t bytes = 0;
-    if (has_ended) {
-      const std::uint64_t ticks = end - start;
-      kind->ticks += ticks;
-      kind->least = std::min(kind->least, ticks);
-      kind->greatest = std::max(kind->greatest, ticks);
-      ++kind->bins[duration_bin(ticks)];
-      if (slot.result < 0) ++kind->failed;
-      if (slot.result > 0 && moves_ != Moves::nothing) bytes = static_cast<std::uint64_t>(slot.result);
-      kind->bytes += bytes;
-    } else {
-      ++kind->unfinished;
-    }
-    if (moves_ == Moves::nothing || !sums_.is_ordered || (has_ended && slot.result < 0)) return true;
-    return add_to_stream(slot, bytes);
+  /// Adds the calls from `first` to before `last`, which are of one kind (SlotKind).
+  bool add(std::uint32_t first, std::uint32_t last) {
+    Target* const target = target_of(slots_[first]);
+    if (target == nullptr) return false;
+    CallSums& calls = *target->calls;
+    calls.calls += last - first;
+    if (target->have_ended)
+      add_ended(first, last, calls, target->moves);
+    else
+      calls.unfinished += last - first;
+    return target->moves == Moves::nothing || !sums_.is_ordered || add_to_stream(first, last, *target);
   }
 
  private:
-  /// Of the slot's call, file and path; nullptr: there are too many kinds, or the call is not known.
-  CallSums* kind_of(const Slot& slot) {
-    const auto is_of = [&](const CallSums& kind) {
+  /// What the calls of a kind add to.
+  struct Target {
+    SlotKind kind{};
+    CallSums* calls = nullptr;
+    StreamSums* stream = nullptr;  ///< null until an access is added
+    Moves moves = Moves::nothing;
+    bool have_ended = false;
+  };
+
+  /// Of the slot's kind; null: there are too many kinds, or the call is not known. A block with few kinds has them in
+  /// turns.
+  Target* target_of(const Slot& slot) {
+    const SlotKind kind = SlotKind::of(slot);
+    for (Target& each : targets_)
+      if (each.calls != nullptr && each.kind == kind) return &each;
+    CallSums* const calls = sums_of(slot);
+    if (calls == nullptr) return nullptr;
+    Target& target = targets_[next_target_++ % std::size(targets_)];
+    target = {.kind = kind, .calls = calls, .moves = moves_of(slot.call), .have_ended = (slot.flags & abandoned) == 0};
+    return &target;
+  }
+
+  /// Of the slot's call, file and path.
+  CallSums* sums_of(const Slot& slot) {
+    const std::span known(sums_.of_calls.data(), sums_.kinds);
+    const auto found = std::ranges::find_if(known, [&](const CallSums& kind) {
       return kind.call == slot.call && kind.file == slot.file && kind.path == slot.path;
-    };
-    if (kind_ < sums_.kinds && is_of(sums_.of_calls[kind_])) return &sums_.of_calls[kind_];
-    for (kind_ = 0; kind_ < sums_.kinds; ++kind_)
-      if (is_of(sums_.of_calls[kind_])) break;
-    if (kind_ < sums_.kinds) {
-      moves_ = moves_of(slot.call);
-      layer_ = layer_of(slot.call);
-      return &sums_.of_calls[kind_];
-    }
+    });
+    if (found != known.end()) return &*found;
     if (sums_.kinds == BlockSums::max_kinds || name_of(slot.call).empty()) return nullptr;
-    moves_ = moves_of(slot.call);
-    layer_ = layer_of(slot.call);
     CallSums& kind = sums_.of_calls[sums_.kinds++];
     kind = {};
     kind.call = slot.call;
@@ -68,45 +71,87 @@ class Summing {
     return &kind;
   }
 
-  bool add_to_stream(const Slot& slot, std::uint64_t bytes) {
-    if (slot.path != 0) return false;
-    const auto is_of = [&](const StreamSums& stream) {
-      return stream.file == slot.file && stream.moves == moves_ && stream.layer == layer_;
+  void add_ended(std::uint32_t first, std::uint32_t last, CallSums& kind, Moves moves) {
+    std::uint64_t ticks = 0, least = kind.least, greatest = kind.greatest;
+    for (std::uint32_t n = first; n < last; ++n) {
+      const std::uint64_t duration = fields_.end[n] - fields_.start[n];
+      ticks += duration;
+      least = std::min(least, duration);
+      greatest = std::max(greatest, duration);
+      ++kind.bins[duration_bin(duration)];
+    }
+    kind.ticks += ticks;
+    kind.least = least;
+    kind.greatest = greatest;
+    std::uint64_t bytes = 0;
+    std::uint32_t failed = 0;
+    for (std::uint32_t n = first; n < last; ++n) {
+      const auto result = static_cast<std::int64_t>(fields_.result[n]);
+      failed += result < 0 ? 1 : 0;
+      bytes += result < 0 ? 0 : fields_.result[n];
+    }
+    kind.failed += failed;
+    if (moves != Moves::nothing) kind.bytes += bytes;
+  }
+
+  /// Of the slot's file, and of its call's layer and direction; nullptr: there are too many.
+  StreamSums* stream_of(const Slot& slot) {
+    const Moves moves = moves_of(slot.call);
+    const Layer layer = layer_of(slot.call);
+    const std::span known(sums_.of_streams.data(), sums_.streams);
+    const auto found = std::ranges::find_if(known, [&](const StreamSums& stream) {
+      return stream.file == slot.file && stream.moves == moves && stream.layer == layer;
+    });
+    if (found != known.end()) return &*found;
+    if (sums_.streams == BlockSums::max_kinds) return nullptr;
+    StreamSums& stream = sums_.of_streams[sums_.streams++];
+    stream = {};
+    stream.layer = layer;
+    stream.moves = moves;
+    stream.file = slot.file;
+    return &stream;
+  }
+
+  bool add_to_stream(std::uint32_t first, std::uint32_t last, Target& target) {
+    const auto has_failed = [&](std::uint32_t n) {
+      return target.have_ended && static_cast<std::int64_t>(fields_.result[n]) < 0;
     };
-    if (stream_ >= sums_.streams || !is_of(sums_.of_streams[stream_])) {
-      for (stream_ = 0; stream_ < sums_.streams; ++stream_)
-        if (is_of(sums_.of_streams[stream_])) break;
-      if (stream_ == BlockSums::max_kinds) return false;
-      if (stream_ == sums_.streams) {
-        sums_.of_streams[sums_.streams++] = {};
-        sums_.of_streams[stream_].layer = layer_;
-        sums_.of_streams[stream_].moves = moves_;
-        sums_.of_streams[stream_].file = slot.file;
+    while (first < last && has_failed(first)) ++first;
+    if (first == last) return true;
+    if (target.stream == nullptr && slots_[first].path == 0) target.stream = stream_of(slots_[first]);
+    StreamSums* const stream = target.stream;
+    if (stream == nullptr) return false;
+    std::uint32_t consecutive = 0, backward = 0, known = 0;
+    std::uint64_t last_end = stream->last_end;
+    for (std::uint32_t n = first; n < last; ++n) {
+      if (has_failed(n)) continue;
+      const std::uint64_t offset = fields_.offset[n];
+      if (static_cast<std::int64_t>(offset) < 0) {
+        ++stream->unknown;
+        continue;
       }
+      if (!stream->has_offsets) {
+        stream->has_offsets = true;
+        stream->first_offset = offset;
+      } else {
+        ++known;
+        consecutive += offset == last_end ? 1 : 0;
+        backward += offset < last_end ? 1 : 0;
+      }
+      last_end = offset + (target.have_ended ? fields_.result[n] : 0);
     }
-    StreamSums& stream = sums_.of_streams[stream_];
-    if (slot.offset < 0) {
-      ++stream.unknown;
-      return true;
-    }
-    const auto offset = static_cast<std::uint64_t>(slot.offset);
-    if (!stream.has_offsets) {
-      stream.has_offsets = true;
-      stream.first_offset = offset;
-    } else if (offset == stream.last_end) {
-      ++stream.consecutive;
-    } else {
-      ++(offset > stream.last_end ? stream.forward : stream.backward);
-    }
-    stream.last_end = offset + bytes;
+    stream->consecutive += consecutive;
+    stream->backward += backward;
+    stream->forward += known - consecutive - backward;
+    stream->last_end = last_end;
     return true;
   }
 
+  std::span<const Slot> slots_;
+  const BlockFields& fields_;
   BlockSums& sums_;
-  std::uint64_t latest_start_ = 0;
-  std::uint32_t kind_ = 0, stream_ = 0;  ///< of the call before
-  Moves moves_ = Moves::nothing;
-  Layer layer_ = Layer::posix;
+  Target targets_[4];  ///< the latest ones
+  std::uint32_t next_target_ = 0;
 };
 
 void write_kind(const CallSums& kind, ByteWriter& out) {
@@ -207,12 +252,16 @@ class SumsReader {
 
 }  // namespace
 
-bool sum_calls(std::span<const Slot> slots, const Rounder& times, BlockSums& sums) noexcept {
-  Summing summing(sums);
-  if (!std::ranges::all_of(slots,
-                           [&](const Slot& slot) { return summing.add(slot, times.start(slot), times.end(slot)); }))
-    return false;
-  if (!sums.is_ordered) sums.streams = 0;
+bool sum_calls(std::span<const Slot> slots, const BlockFields& fields, const BlockTraits& traits,
+               BlockSums& sums) noexcept {
+  if (!traits.has_durations) return false;
+  Summing summing(slots, fields, traits, sums);
+  if (traits.is_of_one_kind) return summing.add(0, fields.count);
+  for (std::uint32_t first = 0, last = 0; first < fields.count; first = last) {
+    const SlotKind kind = SlotKind::of(slots[first]);
+    for (last = first + 1; last < fields.count && SlotKind::of(slots[last]) == kind;) ++last;
+    if (!summing.add(first, last)) return false;
+  }
   return true;
 }
 

@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <span>
 
+#include "iosig/trace/block_fields.h"
 #include "iosig/trace/calls.h"
 #include "iosig/trace/column.h"
 #include "iosig/trace/part_layout.h"
-#include "iosig/trace/rounder.h"
 
 namespace iosig::trace {
 
@@ -74,8 +74,10 @@ inline constexpr std::size_t min_summed_calls = 64;
 /// More than the sums of a block take.
 inline constexpr std::size_t max_sums_bytes = std::size_t{4} * 1024;
 
-/// Adds up the calls of a block, in its order. false: it has no sums. As safe in traced programs as pack().
-bool sum_calls(std::span<const Slot> slots, const Rounder& times, BlockSums& sums) noexcept;
+/// Adds up the calls of a block, in its order, from what take_apart() made of them. false: it has no sums. As safe in
+/// traced programs as pack().
+bool sum_calls(std::span<const Slot> slots, const BlockFields& fields, const BlockTraits& traits,
+               BlockSums& sums) noexcept;
 
 /// Writes sums of a block as the payload of a chunk.
 void write_sums(const BlockSums& sums, ByteWriter& out) noexcept;

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "iosig/trace/column_loops.h"
+
 namespace iosig::trace {
 namespace {
 
@@ -44,8 +46,7 @@ std::uint64_t common_divisor(std::uint64_t a, std::uint64_t b) {
   return a << twos;
 }
 
-/// Divides without a division: for an odd divisor, the inverse modulo 2^64 takes multiples to their quotients, and
-/// everything else to numbers above every quotient.
+/// See ColumnDivision.
 class Divider {
  public:
   explicit Divider(std::uint64_t divisor) : twos_(std::countr_zero(divisor)), limit_(UINT64_MAX / divisor) {
@@ -55,15 +56,17 @@ class Divider {
   }
   /// Returns the quotient; of other numbers than multiples something for which is_multiple() is false.
   [[nodiscard]] std::uint64_t divided(std::uint64_t value) const { return std::rotr(value * inverse_, twos_); }
-  [[nodiscard]] std::uint64_t limit() const { return limit_; }
   [[nodiscard]] bool is_multiple(std::uint64_t quotient) const { return quotient <= limit_; }
+  /// The division of a column, for quotients of at most `greatest`.
+  [[nodiscard]] ColumnDivision division(std::uint64_t base, std::uint64_t greatest) const {
+    return {
+        .base = base, .inverse = inverse_, .twos = static_cast<unsigned>(twos_), .limit = std::min(greatest, limit_)};
+  }
 
  private:
   int twos_;
   std::uint64_t limit_, inverse_;
 };
-
-std::int64_t as_signed(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 
 struct Granule {
   std::uint64_t granule;    ///< 0: the samples are equal
@@ -76,9 +79,8 @@ Granule granule_of(const std::uint64_t* samples) {
   for (int n = 0; n < 3; ++n) {
     group[n] = 0;
     for (int at = 5 * n; at < 5 * n + 5 && group[n] != 1; ++at) {
-      const std::int64_t step = as_signed(samples[at + 1] - samples[at]);
-      group[n] =
-          common_divisor(group[n], step < 0 ? 0 - static_cast<std::uint64_t>(step) : static_cast<std::uint64_t>(step));
+      const std::uint64_t up = samples[at + 1] - samples[at], step = as_signed(up) < 0 ? 0 - up : up;
+      if (group[n] == 0 || step % group[n] != 0) group[n] = common_divisor(group[n], step);
     }
   }
   const std::uint64_t first = common_divisor(group[0], group[1]), second = common_divisor(group[1], group[2]),
@@ -111,14 +113,16 @@ void refine(std::span<const std::uint64_t> values, ColumnPlan& plan) {
     const std::uint64_t quotient = divider.divided(values[n] - base);
     ++of_width[divider.is_multiple(quotient) ? static_cast<unsigned>(std::bit_width(quotient)) : 65];
   }
-  std::uint64_t exceptions_bits = 0, best_cost = UINT64_MAX;
+  const auto exception_bits = [&](unsigned width) { return of_width[width] * stride * (8 + 8 * (width / 7 + 1)); };
+  std::uint64_t exceptions_bits = of_width[65] * stride * (8 + 8 * (32 / 7 + 1)), best_cost = UINT64_MAX;
   unsigned best_bits = 0;
-  for (unsigned bits = 66; bits-- > 0;) {
-    if (bits < 65 && count * bits + exceptions_bits < best_cost) {
-      best_cost = count * bits + exceptions_bits;
+  for (unsigned bits = 65; bits-- > 0;) {
+    if (of_width[bits] == 0 && bits > 0) continue;  // fewer bits have no more exceptions
+    if (const std::uint64_t cost = count * bits + exceptions_bits; cost < best_cost) {
+      best_cost = cost;
       best_bits = bits;
     }
-    exceptions_bits += of_width[bits] * stride * (8 + 8 * ((bits == 65 ? 32 : bits) / 7 + 1));
+    exceptions_bits += exception_bits(bits);
   }
   if (best_cost >= plan.cost_bits) return;
   plan.bits = best_bits;
@@ -127,40 +131,46 @@ void refine(std::span<const std::uint64_t> values, ColumnPlan& plan) {
   plan.granule = granule;
 }
 
-void write_packed(std::span<const std::uint64_t> values, const ColumnPlan& plan, ByteWriter& out) {
+/// Writes values of at most `bits` bits.
+std::byte* put_bits(std::span<const std::uint64_t> values, unsigned bits, std::byte* at) {
+  if (bits == 0) return at;
+  BitWriter out(at);
+  std::size_t n = 0;
+  if (bits <= 16)  // several at once: most columns are narrow
+    for (; n + 4 <= values.size(); n += 4)
+      out.put(values[n] | values[n + 1] << bits | values[n + 2] << 2 * bits | values[n + 3] << 3 * bits, 4 * bits);
+  for (; n < values.size(); ++n) out.put(values[n], bits);
+  return out.finish();
+}
+
+/// `quotients`: scratch for as many numbers as there are values.
+void write_packed(std::span<const std::uint64_t> values, const ColumnPlan& plan, std::uint64_t* quotients,
+                  ByteWriter& out) {
   std::byte* const start = out.at;
   const Divider divider(plan.granule);
-  std::uint16_t exceptions[max_slots];
-  std::uint32_t exception_count = 0;
   out.byte(plan.bits);
   out.number(plan.granule);
   out.signed_number(plan.base);
-  const std::uint64_t greatest = plan.bits == 64 ? UINT64_MAX : (std::uint64_t{1} << plan.bits) - 1;
-  const std::uint64_t limit = std::min(greatest, divider.limit());
-  BitWriter bits(out.at);
-  for (std::size_t at = 0; at < values.size(); ++at) {
-    const std::uint64_t quotient = divider.divided(values[at] - plan.base);
-    const bool fits = quotient <= limit;
-    exceptions[exception_count] = static_cast<std::uint16_t>(at);
-    exception_count += fits ? 0 : 1;
-    bits.put(fits ? quotient : 0, plan.bits);
-  }
-  out.at = bits.finish();
+  const ColumnDivision division =
+      divider.division(plan.base, plan.bits == 64 ? UINT64_MAX : (std::uint64_t{1} << plan.bits) - 1);
+  const std::uint32_t exception_count = column_loops().divide(values, division, quotients);
+  out.at = put_bits({quotients, values.size()}, plan.bits, out.at);
   out.number(exception_count);
   const std::size_t plain_bytes = (values.size() * plan.plain_bits + 7) / 8 + max_column_overhead / 2;
   std::size_t expected = 0;
-  for (std::uint32_t n = 0; n < exception_count; ++n) {
+  for (std::size_t at = 0, left = exception_count; left > 0; ++at) {
+    const std::uint64_t above = values[at] - plan.base, quotient = divider.divided(above);
+    if (quotient <= division.limit) continue;
+    --left;
     if (static_cast<std::size_t>(out.at - start) > plain_bytes) {  // the estimate was wrong
       out.at = start;
       ColumnPlan plain = plan;
       plain.base = plan.least;
       plain.granule = 1;
       plain.bits = plan.plain_bits;
-      return write_packed(values, plain, out);
+      return write_packed(values, plain, quotients, out);
     }
-    const std::size_t at = exceptions[n];
-    const std::uint64_t above = values[at] - plan.base;
-    const std::uint64_t quotient = divider.divided(above), minus = divider.divided(0 - above);
+    const std::uint64_t minus = divider.divided(0 - above);
     const bool is_multiple = divider.is_multiple(quotient) || divider.is_multiple(minus);
     out.number((at - expected) << 1 | (is_multiple ? 1 : 0));
     out.signed_number(!is_multiple ? above : divider.is_multiple(quotient) ? quotient : 0 - minus);
@@ -172,25 +182,14 @@ void write_packed(std::span<const std::uint64_t> values, const ColumnPlan& plan,
 
 ColumnPlan plan_column(std::span<const std::uint64_t> values) noexcept {
   ColumnPlan plan;
-  std::uint64_t differing = 0;
-  std::int64_t least = as_signed(values[0]), greatest = least;
-  std::uint32_t others = 0;
-  for (const std::uint64_t value : values) {
-    differing |= value ^ values[0];
-    others += value != 0 ? 1 : 0;
-  }
+  const ColumnSurvey seen = column_loops().survey(values);
   plan.count = static_cast<std::uint32_t>(values.size());
-  plan.others = others;
-  plan.is_constant = differing == 0;
-  plan.least = plan.base = values[0];
+  plan.others = seen.others;
+  plan.is_constant = seen.is_constant;
+  plan.least = plan.base = static_cast<std::uint64_t>(seen.least);
   if (plan.is_constant) return plan;
-  for (const std::uint64_t value : values) {
-    least = std::min(least, as_signed(value));
-    greatest = std::max(greatest, as_signed(value));
-  }
-  plan.least = plan.base = static_cast<std::uint64_t>(least);
-  plan.bits = plan.plain_bits =
-      static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(greatest) - static_cast<std::uint64_t>(least)));
+  plan.bits = plan.plain_bits = static_cast<unsigned>(
+      std::bit_width(static_cast<std::uint64_t>(seen.greatest) - static_cast<std::uint64_t>(seen.least)));
   plan.cost_bits = values.size() * plan.bits;
   if (values.size() >= 16) refine(values, plan);
   return plan;
@@ -217,11 +216,11 @@ void write_column(std::span<const std::uint64_t> values, const ColumnPlan& plan,
       BitWriter bits(out.at);
       for (const std::uint64_t value : values) bits.put(value != 0 ? 1 : 0, 1);
       out.at = bits.finish();
-      return write_packed(rest, sparse, out);
+      return write_packed(rest, sparse, scratch + others, out);
     }
   }
   begin(ColumnKind::packed);
-  write_packed(values, plan, out);
+  write_packed(values, plan, scratch, out);
 }
 
 }  // namespace iosig::trace

@@ -84,8 +84,8 @@ struct ColumnPlan {
 /// Looks at the values (1 to max_slots); says how to store them.
 [[nodiscard]] ColumnPlan plan_column(std::span<const std::uint64_t> values) noexcept;
 
-/// Writes `values` as a column. `mode` (0 to 15) is kept in its first byte. `scratch`: max_slots numbers. Takes at most
-/// max_column_overhead bytes more than values of the same width each; see pack.h for what it refrains from.
+/// Writes `values` as a column. `mode` (0 to 15) is kept in its first byte. `scratch`: 2 * max_slots numbers. Takes at
+/// most max_column_overhead bytes more than values of the same width each; see pack.h for what it refrains from.
 void write_column(std::span<const std::uint64_t> values, const ColumnPlan& plan, unsigned mode, std::uint64_t* scratch,
                   ByteWriter& out) noexcept;
 

@@ -11,53 +11,40 @@
 namespace iosig::trace {
 namespace {
 
-/// Slots with equal keys are of one kind: the same file, descriptor, path, call and flags.
-struct Key {
-  std::uint64_t first, second;
-  bool operator==(const Key&) const = default;
-};
-static_assert(offsetof(Slot, file) == 48 && offsetof(Slot, path) == 56);
-
-Key key_of(const Slot& slot) {
-  Key key;
-  std::memcpy(&key.first, reinterpret_cast<const std::byte*>(&slot) + offsetof(Slot, file), sizeof key.first);
-  std::memcpy(&key.second, reinterpret_cast<const std::byte*>(&slot) + offsetof(Slot, path), sizeof key.second);
-  key.second &= ~(std::uint64_t{static_cast<std::uint16_t>(~slot_flag_mask)} << 48);  // without the check
-  return key;
-}
-
 class Packer {
  public:
   Packer(std::span<const Slot> slots, PackMemory& memory, std::byte* out)
       : slots_(slots.data()), count_(static_cast<std::uint32_t>(slots.size())), memory_(memory), out_{out} {}
 
-  void write(const BlockHeader& header, const Rounder& times) {
-    write_kinds();
+  void write(const BlockHeader& header, bool is_of_one_kind) {
+    write_kinds(is_of_one_kind);
     std::uint64_t *const values = memory_.column[0], *const others = memory_.column[1];
-    const bool is_flat = write_if_flat(header);
-    if (!is_flat) {
-      predict_ids(slots_, count_, static_cast<std::uint32_t>(header.first_id), memory_.predict,
+    const BlockFields& fields = memory_.fields;
+    if (fields.is_flat(static_cast<std::uint32_t>(header.first_id))) {  // the predictions of ids and parents are right
+      out_.byte(static_cast<unsigned>(ColumnKind::zeros));
+      out_.byte(static_cast<unsigned>(ColumnKind::zeros));
+    } else {
+      predict_ids(count_, static_cast<std::uint32_t>(header.first_id), memory_.predict,
                   [&](std::uint32_t n, std::uint32_t prediction) {
-                    values[n] = difference(slots_[n].id, prediction);
-                    return slots_[n].id;
+                    values[n] = difference(fields.id[n], prediction);
+                    return fields.id[n];
                   });
       write_column(values);
       write_best([&](unsigned mode, std::uint64_t* to) { fill_parents(mode, to); });
     }
-    predict_times(slots_, count_, header.least_start, memory_.predict, [&](std::uint32_t n, const TimeBase& base) {
-      const Times actual{times.start(slots_[n]), times.end(slots_[n])};
-      values[n] = base.is_start_below ? base.start - actual.start : actual.start - base.start;
-      others[n] = base.end_is == TimeBase::below
-                      ? base.end - actual.end
-                      : actual.end - (base.end_is == TimeBase::above ? base.end : actual.start);
-      return actual;
+    predict_times(fields, header.least_start, memory_.predict, [&](std::uint32_t n, const TimeBase& base) {
+      const std::uint64_t start = fields.start[n], end = fields.end[n];
+      values[n] = base.is_start_below ? base.start - start : start - base.start;
+      others[n] =
+          base.end_is == TimeBase::below ? base.end - end : end - (base.end_is == TimeBase::above ? base.end : start);
+      return end;
     });
     write_column(values);
     write_column(others);
     write_best([&](unsigned mode, std::uint64_t* to) { fill_lengths(mode, to); });
-    predict_results(slots_, count_, memory_.predict, [&](std::uint32_t n, std::uint64_t prediction) {
-      values[n] = static_cast<std::uint64_t>(slots_[n].result) - prediction;
-      return static_cast<std::uint64_t>(slots_[n].result);
+    predict_results(fields, memory_.predict, [&](std::uint32_t n, std::uint64_t prediction) {
+      values[n] = fields.result[n] - prediction;
+      return fields.result[n];
     });
     write_column(values);
     write_offsets();
@@ -65,14 +52,6 @@ class Packer {
   [[nodiscard]] std::byte* end() const { return out_.at; }
 
  private:
-  /// Writes ids and parents, if the ids are consecutive and no call has a parent: the predictions are right then.
-  bool write_if_flat(const BlockHeader& header) {
-    if (!trace::is_flat(slots_, count_, static_cast<std::uint32_t>(header.first_id))) return false;
-    out_.byte(static_cast<unsigned>(ColumnKind::zeros));
-    out_.byte(static_cast<unsigned>(ColumnKind::zeros));
-    return true;
-  }
-
   /// The difference of two 32-bit numbers, modulo 2^32, so that it takes no more bits than they.
   static std::uint64_t difference(std::uint32_t one, std::uint32_t other) {
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(one - other)));
@@ -88,18 +67,37 @@ class Packer {
 
   /// Gives each call its kind; writes the kinds' fields and the calls' kinds. 0: the kind that followed last time (of
   /// the first call: a new one); 1: a new one; 2 + n: kind n.
-  void write_kinds() {
+  void write_kinds(bool is_of_one_kind) {
     PredictMemory& predict = memory_.predict;
     std::uint64_t* const codes = memory_.column[0];
     predict.begin_block();
     std::memset(memory_.by_key, 0xff, sizeof memory_.by_key);
+    if (is_of_one_kind) {
+      predict.add_kind(slots_, 0);
+      std::fill_n(predict.kind_of, count_, std::uint16_t{0});
+      std::fill_n(codes, count_, std::uint64_t{0});
+    } else {
+      find_kinds(codes);
+    }
+    const std::uint16_t kinds = predict.kinds;
+    out_.number(kinds);
+    write_field(kinds, [](const Slot& slot) { return static_cast<std::uint16_t>(slot.call); });
+    write_field(kinds, [](const Slot& slot) { return static_cast<std::uint16_t>(slot.flags & slot_flag_mask); });
+    write_field(kinds, [](const Slot& slot) { return static_cast<std::uint32_t>(slot.fd); });
+    write_field(kinds, [](const Slot& slot) { return slot.file; });
+    write_field(kinds, [](const Slot& slot) { return slot.path; });
+    write_column(codes);
+  }
+
+  void find_kinds(std::uint64_t* codes) {
+    PredictMemory& predict = memory_.predict;
     std::uint16_t before = no_kind;
-    Key expected{};
+    SlotKind expected{};
     for (std::uint32_t n = 0; n < count_; ++n) {
-      const Key key = key_of(slots_[n]);
+      const SlotKind key = SlotKind::of(slots_[n]);
       if (before != no_kind) {
         const std::uint16_t next = predict.next[before];
-        if (next != before) expected = key_of(slots_[predict.first[next]]);
+        if (next != before) expected = SlotKind::of(slots_[predict.first[next]]);
         if (key == expected) {
           codes[n] = 0;
           predict.kind_of[n] = before = next;
@@ -112,17 +110,9 @@ class Packer {
       predict.kind_of[n] = before = kind;
       expected = key;
     }
-    const std::uint16_t kinds = predict.kinds;
-    out_.number(kinds);
-    write_field(kinds, [](const Slot& slot) { return static_cast<std::uint16_t>(slot.call); });
-    write_field(kinds, [](const Slot& slot) { return static_cast<std::uint16_t>(slot.flags & slot_flag_mask); });
-    write_field(kinds, [](const Slot& slot) { return static_cast<std::uint32_t>(slot.fd); });
-    write_field(kinds, [](const Slot& slot) { return slot.file; });
-    write_field(kinds, [](const Slot& slot) { return slot.path; });
-    write_column(codes);
   }
 
-  std::uint16_t find_or_add(const Key& key, std::uint16_t at, std::uint64_t& code) {
+  std::uint16_t find_or_add(const SlotKind& key, std::uint16_t at, std::uint64_t& code) {
     std::uint64_t mixed = (key.first ^ key.second * 0x9e3779b97f4a7c15U) * 0xbf58476d1ce4e5b9U;
     for (std::uint64_t place = mixed >> 54;; place = (place + 1) % 1024) {
       const std::uint16_t kind = memory_.by_key[place];
@@ -132,7 +122,7 @@ class Packer {
         code = 1;
         return memory_.by_key[place];
       }
-      if (key_of(slots_[memory_.predict.first[kind]]) == key) {
+      if (SlotKind::of(slots_[memory_.predict.first[kind]]) == key) {
         code = std::uint64_t{2} + kind;
         return kind;
       }
@@ -169,25 +159,28 @@ class Packer {
   [[nodiscard]] ColumnPlan plan_of(const std::uint64_t* values) const { return plan_column({values, count_}); }
 
   void fill_parents(unsigned mode, std::uint64_t* to) {
-    predict_parents(slots_, count_, mode, memory_.predict, [&](std::uint32_t n, std::uint32_t prediction) {
-      to[n] = difference(slots_[n].parent, prediction);
-      return slots_[n].parent;
+    const BlockFields& fields = memory_.fields;
+    predict_parents(fields, mode, memory_.predict, [&](std::uint32_t n, std::uint32_t prediction) {
+      to[n] = difference(fields.parent[n], prediction);
+      return fields.parent[n];
     });
   }
 
   void fill_lengths(unsigned mode, std::uint64_t* to) {
+    const std::uint64_t* const lengths = memory_.fields.length;
     predict_lengths(count_, mode, memory_.predict, [&](std::uint32_t n, std::uint64_t prediction) {
-      to[n] = static_cast<std::uint64_t>(slots_[n].length) - prediction;
-      return static_cast<std::uint64_t>(slots_[n].length);
+      to[n] = lengths[n] - prediction;
+      return lengths[n];
     });
   }
 
   template <OffsetMode mode>
   std::uint64_t* fill_offsets() {
     std::uint64_t* const to = memory_.column[static_cast<unsigned>(mode)];
-    predict_offsets<mode>(slots_, count_, memory_.predict, [&](std::uint32_t n, std::uint64_t prediction) {
-      to[n] = static_cast<std::uint64_t>(slots_[n].offset) - prediction;
-      return static_cast<std::uint64_t>(slots_[n].offset);
+    const std::uint64_t* const offsets = memory_.fields.offset;
+    predict_offsets<mode>(memory_.fields, memory_.predict, [&](std::uint32_t n, std::uint64_t prediction) {
+      to[n] = offsets[n] - prediction;
+      return offsets[n];
     });
     return to;
   }
@@ -213,20 +206,24 @@ class Packer {
   ByteWriter out_;
 };
 
-BlockHeader header_of(std::span<const Slot> slots, std::int32_t tid, std::uint64_t first_id_base, ClockPair now,
-                      const Rounder& times) {
-  BlockHeader header{};
-  header.calls = static_cast<std::uint32_t>(slots.size());
-  header.tid = tid;
-  header.first_id = header.least_start = UINT64_MAX;
-  header.clock = now;
-  for (const Slot& slot : slots) {
-    const std::uint64_t id =
-        first_id_base + static_cast<std::uint32_t>(slot.id - static_cast<std::uint32_t>(first_id_base));
-    header.first_id = std::min(header.first_id, id);
-    header.last_id = std::max(header.last_id, id);
-    header.least_start = std::min(header.least_start, times.start(slot));
-    header.greatest_end = std::max(header.greatest_end, times.end(slot));
+BlockHeader header_of(std::span<const Slot> slots, const BlockFields& fields, const BlockTraits& traits,
+                      std::int32_t tid, std::uint64_t first_id_base, ClockPair now) {
+  std::uint32_t first = UINT32_MAX, last = 0;  // above the base
+  for (std::uint32_t n = 0; n < fields.count; ++n) {
+    const std::uint32_t above = fields.id[n] - static_cast<std::uint32_t>(first_id_base);
+    first = std::min(first, above);
+    last = std::max(last, above);
+  }
+  BlockHeader header{.calls = fields.count,
+                     .tid = tid,
+                     .first_id = first_id_base + first,
+                     .last_id = first_id_base + last,
+                     .least_start = traits.least_start,
+                     .greatest_end = traits.greatest_end,
+                     .clock = now,
+                     .call_set = 0,
+                     .file_set = 0};
+  for (const Slot& slot : traits.is_of_one_kind ? slots.first(1) : slots) {
     header.call_set |= std::uint64_t{1} << (static_cast<unsigned>(slot.call) % 64);
     header.file_set |= std::uint64_t{1} << (slot.file % 64);
   }
@@ -258,15 +255,16 @@ void prepare_to_pack() { (void)crc32c({}); }
 
 std::size_t pack(std::span<const Slot> slots, std::int32_t tid, std::uint64_t first_id_base, ClockPair now,
                  const PackOptions& options, PackMemory& memory, std::span<std::byte> out) noexcept {
-  const Rounder times(options.quantum_ticks);
-  const BlockHeader header = header_of(slots, tid, first_id_base, now, times);
+  const BlockTraits traits = take_apart(slots, Rounder(options.quantum_ticks), memory.fields);
+  const BlockHeader header = header_of(slots, memory.fields, traits, tid, first_id_base, now);
   std::byte* const payload = out.data() + sizeof(ChunkHeader);
   std::memcpy(payload, &header, sizeof header);
   Packer packer(slots, memory, payload + sizeof header);
-  packer.write(header, times);
+  packer.write(header, traits.is_of_one_kind);
 
   const std::size_t block_bytes = close_chunk(ChunkKind::block, packer.end(), out.data());
-  if (!options.has_sums || slots.size() < min_summed_calls || !sum_calls(slots, times, memory.sums)) return block_bytes;
+  if (!options.has_sums || slots.size() < min_summed_calls || !sum_calls(slots, memory.fields, traits, memory.sums))
+    return block_bytes;
   std::byte* const second = out.data() + block_bytes;
   ByteWriter sums{second + sizeof(ChunkHeader)};
   write_sums(memory.sums, sums);

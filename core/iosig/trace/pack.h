@@ -29,7 +29,8 @@ struct PackOptions {
 struct PackMemory {
   PredictMemory predict;
   std::uint16_t by_key[1024];  ///< hash table of kinds
-  std::uint64_t column[4][max_slots];
+  BlockFields fields;
+  std::uint64_t column[5][max_slots];  ///< the last two are scratch
   BlockSums sums;
 };
 

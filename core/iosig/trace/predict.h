@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "iosig/trace/block_fields.h"
 #include "iosig/trace/part_layout.h"
 
 namespace iosig::trace {
@@ -26,6 +27,7 @@ struct PredictMemory {
   std::uint16_t like[max_slots];  ///< for each kind: the latest earlier one whose call has the same remainder; no_kind
   std::uint16_t file_kind[max_slots];   ///< for each kind: stands for its file
   std::uint16_t next[max_slots];        ///< for each kind: the one that followed its latest call
+  bool seeks[max_slots];                ///< for each kind: its calls set the file's position to their result
   std::uint16_t by_call[512];           ///< the latest kind, by call % 512
   std::uint16_t by_file[1024];          ///< hash table of file_kind
   std::uint16_t by_id[1024];            ///< the latest call, by id % 1024
@@ -42,6 +44,7 @@ struct PredictMemory {
     const std::uint16_t kind = kinds++;
     first[kind] = at;
     next[kind] = kind;
+    seeks[kind] = slots[at].call == Call::lseek;
     std::uint16_t& latest = by_call[static_cast<unsigned>(slots[at].call) % 512];
     like[kind] = latest;
     latest = kind;
@@ -54,7 +57,7 @@ struct PredictMemory {
 
 /// Ids: a kind's calls follow the call before them at the same distance. visit(n, prediction) -> id.
 template <class Visit>
-void predict_ids(const Slot* slots, std::uint32_t count, std::uint32_t first_id, PredictMemory& memory, Visit visit) {
+void predict_ids(std::uint32_t count, std::uint32_t first_id, PredictMemory& memory, Visit visit) {
   std::uint32_t before = first_id - 1;
   for (std::uint32_t n = 0; n < count; ++n) {
     const std::uint16_t kind = memory.kind_of[n];
@@ -64,14 +67,13 @@ void predict_ids(const Slot* slots, std::uint32_t count, std::uint32_t first_id,
     step = id - before;
     before = id;
   }
-  (void)slots;
 }
 
 /// Parents. mode 0: at the distance from the call that the kind's latest one had; 1: the parent that it had.
 /// visit(n, prediction) -> parent.
 template <class Visit>
-void predict_parents(const Slot* slots, std::uint32_t count, unsigned mode, PredictMemory& memory, Visit visit) {
-  for (std::uint32_t n = 0; n < count; ++n) {
+void predict_parents(const BlockFields& fields, unsigned mode, PredictMemory& memory, Visit visit) {
+  for (std::uint32_t n = 0; n < fields.count; ++n) {
     const std::uint16_t kind = memory.kind_of[n];
     std::uint64_t(&state)[2] = memory.of_kind[kind];
     if (n == memory.first[kind]) {
@@ -80,9 +82,9 @@ void predict_parents(const Slot* slots, std::uint32_t count, unsigned mode, Pred
       state[1] = like == no_kind ? 0 : memory.of_kind[like][1];
     }
     const auto latest = static_cast<std::uint32_t>(state[0]), distance = static_cast<std::uint32_t>(state[1]);
-    const std::uint32_t parent = visit(n, mode == 1 || latest == 0 ? latest : slots[n].id - distance);
+    const std::uint32_t parent = visit(n, mode == 1 || latest == 0 ? latest : fields.id[n] - distance);
     state[0] = parent;
-    state[1] = slots[n].id - parent;
+    state[1] = fields.id[n] - parent;
   }
 }
 
@@ -100,49 +102,33 @@ struct TimeBase {
     return end_is == from_start ? own_start + second : end_is == above ? end + second : end - second;
   }
 };
-struct Times {
-  std::uint64_t start, end;
-};
-
-/// Whether the ids are consecutive, and no call has a parent.
-[[nodiscard]] inline bool is_flat(const Slot* slots, std::uint32_t count, std::uint32_t first_id) {
-  std::uint32_t differing = 0;
-  for (std::uint32_t n = 0; n < count; ++n) differing |= (slots[n].id - (first_id + n)) | slots[n].parent;
-  return differing == 0;
-}
-
 /// Times. Calls may be in the order of begins or of ends. An ordinary call starts after the greatest end so far. One
 /// right behind its parent starts after the parent, and ends before it. One behind a call with the same parent starts
 /// after that one's end. One whose first child is earlier in the block starts before the child, and ends after the call
-/// before it. visit(n, base) -> times.
+/// before it. visit(n, base) -> end.
 template <class Visit>
-void predict_times(const Slot* slots, std::uint32_t count, std::uint64_t least_start, PredictMemory& memory,
-                   Visit visit) {
+void predict_times(const BlockFields& fields, std::uint64_t least_start, PredictMemory& memory, Visit visit) {
+  const std::uint32_t count = fields.count;
   std::uint64_t greatest_end = least_start;
-  if (count > 0 && is_flat(slots, count, slots[0].id)) {
-    for (std::uint32_t n = 0; n < count; ++n) {
-      const Times actual = visit(n, TimeBase{.start = greatest_end, .end = 0});
-      if (actual.end > greatest_end) greatest_end = actual.end;
-    }
+  if (count > 0 && fields.is_flat(fields.id[0])) {
+    for (std::uint32_t n = 0; n < count; ++n)
+      greatest_end = std::max(greatest_end, visit(n, TimeBase{.start = greatest_end, .end = 0}));
     return;
   }
   std::memset(memory.by_id, 0xff, sizeof memory.by_id);
-  std::uint64_t(*const times)[2] = memory.of_kind;  // of each call: start, end
   for (std::uint32_t n = 0; n < count; ++n) {
-    const std::uint32_t id = slots[n].id, parent = slots[n].parent;
+    const std::uint32_t id = fields.id[n], parent = fields.parent[n];
     TimeBase base{.start = greatest_end, .end = 0};
     const std::uint16_t child = memory.by_id[(id + 1) % 1024];
-    if (child != no_kind && slots[child].id == id + 1 && slots[child].parent == id) {
-      base = {.start = times[child][0], .is_start_below = true, .end = times[n - 1][1], .end_is = TimeBase::above};
-    } else if (n > 0 && parent != 0 && slots[n - 1].id == parent) {
-      base = {.start = times[n - 1][0], .end = times[n - 1][1], .end_is = TimeBase::below};
-    } else if (n > 0 && parent != 0 && slots[n - 1].parent == parent) {
-      base.start = times[n - 1][1];
+    if (child != no_kind && fields.id[child] == id + 1 && fields.parent[child] == id) {
+      base = {
+          .start = fields.start[child], .is_start_below = true, .end = fields.end[n - 1], .end_is = TimeBase::above};
+    } else if (n > 0 && parent != 0 && fields.id[n - 1] == parent) {
+      base = {.start = fields.start[n - 1], .end = fields.end[n - 1], .end_is = TimeBase::below};
+    } else if (n > 0 && parent != 0 && fields.parent[n - 1] == parent) {
+      base.start = fields.end[n - 1];
     }
-    const Times actual = visit(n, base);
-    times[n][0] = actual.start;
-    times[n][1] = actual.end;
-    if (actual.end > greatest_end) greatest_end = actual.end;
+    greatest_end = std::max(greatest_end, visit(n, base));
     memory.by_id[id % 1024] = static_cast<std::uint16_t>(n);
   }
 }
@@ -167,25 +153,26 @@ void predict_lengths(std::uint32_t count, unsigned mode, PredictMemory& memory, 
 
 /// Results: the length if the kind's latest result was its length, else that result. visit(n, prediction) -> result.
 template <class Visit>
-void predict_results(const Slot* slots, std::uint32_t count, PredictMemory& memory, Visit visit) {
+void predict_results(const BlockFields& fields, PredictMemory& memory, Visit visit) {
+  constexpr auto none = static_cast<std::uint64_t>(no_length);
   if (memory.kinds == 1) {
     std::uint64_t latest = 0;
-    bool was_length = slots[0].length != no_length;
-    for (std::uint32_t n = 0; n < count; ++n) {
-      const auto length = static_cast<std::uint64_t>(slots[n].length);
+    bool was_length = fields.length[0] != none;
+    for (std::uint32_t n = 0; n < fields.count; ++n) {
+      const std::uint64_t length = fields.length[n];
       latest = visit(n, was_length ? length : latest);
       was_length = latest == length;
     }
     return;
   }
-  for (std::uint32_t n = 0; n < count; ++n) {
+  for (std::uint32_t n = 0; n < fields.count; ++n) {
     const std::uint16_t kind = memory.kind_of[n], like = memory.like[kind];
     std::uint64_t(&state)[2] = memory.of_kind[kind];  // latest result, whether it was the length
     if (n == memory.first[kind]) {
       state[0] = like == no_kind ? 0 : memory.of_kind[like][0];
-      state[1] = like == no_kind ? (slots[n].length != no_length ? 1 : 0) : memory.of_kind[like][1];
+      state[1] = like == no_kind ? (fields.length[n] != none ? 1 : 0) : memory.of_kind[like][1];
     }
-    const auto length = static_cast<std::uint64_t>(slots[n].length);
+    const std::uint64_t length = fields.length[n];
     state[0] = visit(n, state[1] != 0 ? length : state[0]);
     state[1] = state[0] == length ? 1 : 0;
   }
@@ -200,29 +187,28 @@ enum class OffsetMode : std::uint8_t {
 
 /// Offsets; no_offset after no_offset in every mode. visit(n, prediction) -> offset.
 template <OffsetMode mode, class Visit>
-void predict_offsets(const Slot* slots, std::uint32_t count, PredictMemory& memory, Visit visit) {
+void predict_offsets(const BlockFields& fields, PredictMemory& memory, Visit visit) {
   constexpr auto none = static_cast<std::uint64_t>(no_offset);
   if (memory.kinds == 1) {
     std::uint64_t latest = 0, step = 0, position = 0;
-    for (std::uint32_t n = 0; n < count; ++n) {
+    for (std::uint32_t n = 0; n < fields.count; ++n) {
       const std::uint64_t predicted = mode == OffsetMode::steps      ? latest + step
                                       : mode == OffsetMode::position ? position
                                                                      : 0;
       const std::uint64_t offset = visit(n, latest == none ? none : predicted);
-      const auto result = static_cast<std::uint64_t>(slots[n].result);
+      const std::uint64_t result = fields.result[n];
       step = n == 0 ? result : offset - latest;
-      if (offset != none) position = slots[n].call == Call::lseek ? result : offset + result;
+      if (offset != none) position = memory.seeks[0] ? result : offset + result;
       latest = offset;
     }
     return;
   }
-  const auto offset_of = [&](std::uint16_t call) { return static_cast<std::uint64_t>(slots[call].offset); };
-  for (std::uint32_t n = 0; n < count; ++n) {
+  for (std::uint32_t n = 0; n < fields.count; ++n) {
     const std::uint16_t kind = memory.kind_of[n], like = memory.like[kind];
     std::uint64_t(&state)[2] = memory.of_kind[kind];  // steps: latest offset, step. position: [0] latest offset
     const bool is_first = n == memory.first[kind];
     if (is_first) {
-      state[0] = like == no_kind ? 0 : offset_of(memory.first[like]);
+      state[0] = like == no_kind ? 0 : fields.offset[memory.first[like]];
       if (mode != OffsetMode::position) state[1] = 0;
       if (mode == OffsetMode::position && memory.file_kind[kind] == kind) state[1] = 0;  // the file's position
     }
@@ -233,11 +219,10 @@ void predict_offsets(const Slot* slots, std::uint32_t count, PredictMemory& memo
       if constexpr (mode == OffsetMode::position) prediction = memory.of_kind[memory.file_kind[kind]][1];
     }
     const std::uint64_t offset = visit(n, prediction);
-    const auto result = static_cast<std::uint64_t>(slots[n].result);
+    const std::uint64_t result = fields.result[n];
     if constexpr (mode == OffsetMode::steps) state[1] = is_first ? result : offset - state[0];
     if constexpr (mode == OffsetMode::position)
-      if (offset != none)
-        memory.of_kind[memory.file_kind[kind]][1] = slots[n].call == Call::lseek ? result : offset + result;
+      if (offset != none) memory.of_kind[memory.file_kind[kind]][1] = memory.seeks[kind] ? result : offset + result;
     state[0] = offset;
   }
 }

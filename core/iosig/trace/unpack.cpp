@@ -13,46 +13,45 @@ namespace {
 class Unpacker {
  public:
   Unpacker(std::span<const std::byte> columns, std::uint32_t count)
-      : in_{columns}, count_(count), slots_(count), values_(count), others_(count) {}
+      : in_{columns}, count_(count), slots_(count), values_(count), others_(count) {
+    memory_->fields.count = count;
+  }
 
   bool read(const BlockHeader& header) {
     if (!read_kinds()) return false;
-    PredictMemory& memory = *memory_;
+    PredictMemory& memory = memory_->predict;
+    BlockFields& fields = memory_->fields;
     if (read(values_) != 0) return false;
-    predict_ids(slots_.data(), count_, static_cast<std::uint32_t>(header.first_id), memory,
+    predict_ids(count_, static_cast<std::uint32_t>(header.first_id), memory,
                 [&](std::uint32_t n, std::uint32_t prediction) {
-                  return slots_[n].id = prediction + static_cast<std::uint32_t>(values_[n]);
+                  return fields.id[n] = prediction + static_cast<std::uint32_t>(values_[n]);
                 });
     const unsigned parent_mode = read(values_);
     if (parent_mode > 1) return false;
-    predict_parents(slots_.data(), count_, parent_mode, memory, [&](std::uint32_t n, std::uint32_t prediction) {
-      return slots_[n].parent = prediction + static_cast<std::uint32_t>(values_[n]);
+    predict_parents(fields, parent_mode, memory, [&](std::uint32_t n, std::uint32_t prediction) {
+      return fields.parent[n] = prediction + static_cast<std::uint32_t>(values_[n]);
     });
     if (read(values_) != 0 || read(others_) != 0) return false;
-    predict_times(slots_.data(), count_, header.least_start, memory, [&](std::uint32_t n, const TimeBase& base) {
-      slots_[n].start = base.start_of(values_[n]);
-      slots_[n].end = base.end_of(slots_[n].start, others_[n]);
-      return Times{slots_[n].start, slots_[n].end};
+    predict_times(fields, header.least_start, memory, [&](std::uint32_t n, const TimeBase& base) {
+      fields.start[n] = base.start_of(values_[n]);
+      return fields.end[n] = base.end_of(fields.start[n], others_[n]);
     });
     const unsigned length_mode = read(values_);
     if (length_mode > 1) return false;
     predict_lengths(count_, length_mode, memory, [&](std::uint32_t n, std::uint64_t prediction) {
-      return take(slots_[n].length, prediction + values_[n]);
+      return fields.length[n] = prediction + values_[n];
     });
     if (read(values_) != 0) return false;
-    predict_results(slots_.data(), count_, memory, [&](std::uint32_t n, std::uint64_t prediction) {
-      return take(slots_[n].result, prediction + values_[n]);
+    predict_results(fields, memory, [&](std::uint32_t n, std::uint64_t prediction) {
+      return fields.result[n] = prediction + values_[n];
     });
-    return read_offsets() && in_.sound && in_.bytes.empty();
+    if (!read_offsets() || !in_.sound || !in_.bytes.empty()) return false;
+    put_together(fields, slots_);
+    return true;
   }
   std::vector<Slot>& slots() { return slots_; }
 
  private:
-  static std::uint64_t take(std::int64_t& field, std::uint64_t value) {
-    field = static_cast<std::int64_t>(value);
-    return value;
-  }
-
   /// Reads a column; returns its mode, which is above every known one if the column is unsound.
   unsigned read(std::span<std::uint64_t> values) {
     const unsigned mode = read_column(in_, values);
@@ -79,7 +78,7 @@ class Unpacker {
         !read_field(kinds, [](Slot& kind, std::uint64_t value) { kind.path = static_cast<std::uint32_t>(value); }) ||
         read(values_) != 0)
       return false;
-    PredictMemory& memory = *memory_;
+    PredictMemory& memory = memory_->predict;
     memory.begin_block();
     std::uint16_t before = no_kind;
     for (std::uint32_t n = 0; n < count_; ++n) {
@@ -108,17 +107,17 @@ class Unpacker {
   bool read_offsets() {
     const unsigned mode = read(values_);
     const auto visit = [&](std::uint32_t n, std::uint64_t prediction) {
-      return take(slots_[n].offset, prediction + values_[n]);
+      return memory_->fields.offset[n] = prediction + values_[n];
     };
     switch (mode) {
       case static_cast<unsigned>(OffsetMode::steps):
-        predict_offsets<OffsetMode::steps>(slots_.data(), count_, *memory_, visit);
+        predict_offsets<OffsetMode::steps>(memory_->fields, memory_->predict, visit);
         return true;
       case static_cast<unsigned>(OffsetMode::none):
-        predict_offsets<OffsetMode::none>(slots_.data(), count_, *memory_, visit);
+        predict_offsets<OffsetMode::none>(memory_->fields, memory_->predict, visit);
         return true;
       case static_cast<unsigned>(OffsetMode::position):
-        predict_offsets<OffsetMode::position>(slots_.data(), count_, *memory_, visit);
+        predict_offsets<OffsetMode::position>(memory_->fields, memory_->predict, visit);
         return true;
       default: return false;
     }
@@ -128,7 +127,11 @@ class Unpacker {
   std::uint32_t count_;
   std::vector<Slot> slots_;
   std::vector<std::uint64_t> values_, others_;
-  std::unique_ptr<PredictMemory> memory_ = std::make_unique<PredictMemory>();
+  struct Memory {
+    PredictMemory predict;
+    BlockFields fields;
+  };
+  std::unique_ptr<Memory> memory_ = std::make_unique<Memory>();
 };
 
 /// Whether the header says of the calls what they are.
