@@ -61,7 +61,12 @@ struct PartMemory {
   ChainCache chains;
   PlaceCache places;
   std::array<char, PATH_MAX> path;  ///< of the part's file
-  PackMemory pack;
+};
+
+/// What a thread needs only while it packs; private. Threads pass it on, so that a process has as many as it has
+/// threads that pack at the same time.
+struct Packing {
+  PackMemory memory;
   std::array<Slot, max_slots> whole;  ///< the slots that are packed, if some are not
   std::array<std::byte, max_packed_bytes> packed;
 };
@@ -72,8 +77,8 @@ struct ProcessState {
   std::atomic<bool> is_begun;          ///< a thread is about to choose the number
   std::atomic<std::uint32_t> files, paths, parts;
   std::atomic<ThreadPart*> all;
-  std::atomic<ThreadPart*> free;
-  std::atomic<bool> is_free_taken;
+  std::atomic<ThreadPart*> free;  ///< that threads have left
+  std::array<std::atomic<Packing*>, 64> free_packings;
   std::atomic<bool> has_facts;        ///< a part has what is known of the process
   std::atomic<bool> is_failure_told;  ///< a thread has no part
   std::atomic<bool> is_ending;        ///< what comes now is the C library's flush of its streams
@@ -88,6 +93,30 @@ pthread_key_t thread_end;
 PartMemory& memory_of(ThreadPart& part) { return *reinterpret_cast<PartMemory*>(part.memory); }
 
 ClockPair read_clocks() { return clock_pair(now); }
+
+/// Memory for packing, for as long as the object lives; false: there is none. Waits for no other thread: that one may
+/// have a lower real-time priority.
+class UsedPacking {
+ public:
+  UsedPacking() {
+    for (auto& free : state->free_packings)
+      if (free.load(std::memory_order_relaxed) != nullptr && (used_ = free.exchange(nullptr)) != nullptr) return;
+    used_ = static_cast<Packing*>(map_emptied_at_fork(sizeof(Packing)));
+  }
+  UsedPacking(const UsedPacking&) = delete;
+  UsedPacking& operator=(const UsedPacking&) = delete;
+  ~UsedPacking() {
+    if (used_ == nullptr) return;
+    for (auto& free : state->free_packings)
+      if (Packing* none = nullptr; free.compare_exchange_strong(none, used_)) return;
+    ::munmap(used_, sizeof(Packing));
+  }
+  explicit operator bool() const { return used_ != nullptr; }
+  Packing* operator->() const { return used_; }
+
+ private:
+  Packing* used_ = nullptr;
+};
 
 /// Writes the path of the part's file to its memory. The stack may be a signal handler's, and tiny.
 const char* path_of(ThreadPart& part) {
@@ -203,32 +232,42 @@ void keep_open_calls(ThreadPart& part, std::uint32_t used, std::uint32_t kept) {
   part.limit = static_cast<std::uint32_t>(free.end - part.slots);
 }
 
+bool has_ended(const Slot& slot) { return slot.start != 0 && slot.end != 0; }
+
+/// Packs and appends those of the slots whose calls have ended, `ended` of them and at least one. false: the directory
+/// is full, or there is no memory.
+bool append_ended(ThreadPart& part, std::span<const Slot> slots, std::size_t ended, const ClockPair& clock) {
+  const UsedPacking packing;
+  if (!packing) return false;
+  if (ended < slots.size()) {
+    std::ranges::copy_if(slots, packing->whole.begin(), has_ended);
+    slots = std::span(packing->whole).first(ended);
+  }
+  const PackOptions options{.quantum_ticks = keeps_microseconds ? ticks_in_microsecond(part, clock) : 0,
+                            .has_sums = true};
+  const std::size_t bytes = pack(slots, part.header->tid, part.last_id > id_span ? part.last_id - id_span : 0, clock,
+                                 options, packing->memory, packing->packed);
+  return append_chunks(part, packing->packed.data(), bytes);
+}
+
 /// Packs and appends the slots of calls that have ended, and empties them.
 void pack_slots(ThreadPart& part) {
   append_pending(part);
-  PartMemory& memory = memory_of(part);
   const std::uint32_t used = std::min(part.used, part.limit);
   // A call that a signal handler interrupts in its end() is open: it stores its end again.
   const std::uint32_t kept = std::min<std::uint32_t>(part.depth, static_cast<std::uint32_t>(part.open.size()));
   for (std::uint32_t n = 0; n < kept; ++n) part.open[n].slot->end = 0;
-  std::span<const Slot> ended(part.slots, used);
-  const auto has_ended = [](const Slot& slot) { return slot.start != 0 && slot.end != 0; };
-  if (!std::ranges::all_of(ended, has_ended)) {
+  const std::span<const Slot> slots(part.slots, used);
+  const auto ended = static_cast<std::size_t>(std::ranges::count_if(slots, has_ended));
+  if (ended < slots.size()) {
     // Every other call that has begun is open; else its end is lost.
     const auto is_open = [](const Slot& slot) { return slot.start != 0 && slot.end == 0; };
     part.header->lost_calls += static_cast<std::uint64_t>(
-        std::ranges::count_if(ended, is_open) -
+        std::ranges::count_if(slots, is_open) -
         std::ranges::count_if(std::span(part.open).first(kept), is_open, [](auto& call) { return *call.slot; }));
-    ended = {memory.whole.begin(), std::ranges::copy_if(ended, memory.whole.begin(), has_ended).out};
   }
   const ClockPair clock = read_clocks();
-  if (!ended.empty()) {
-    const PackOptions options{.quantum_ticks = keeps_microseconds ? ticks_in_microsecond(part, clock) : 0,
-                              .has_sums = true};
-    const std::size_t bytes = pack(ended, part.header->tid, part.last_id > id_span ? part.last_id - id_span : 0, clock,
-                                   options, memory.pack, memory.packed);
-    if (bytes == 0 || !append_chunks(part, memory.packed.data(), bytes)) part.header->lost_calls += ended.size();
-  }
+  if (ended > 0 && !append_ended(part, slots, ended, clock)) part.header->lost_calls += ended;
   part.header->latest = clock;
   keep_open_calls(part, used, kept);
 }
@@ -292,22 +331,24 @@ bool make_file(ThreadPart& part) {
   return true;
 }
 
-/// Takes a part that an ended thread has left; null: there is none.
+/// Takes a part that an ended thread has left; null: there is none. Waits for no other thread, either.
 ThreadPart* take_free_part() {
-  while (state->is_free_taken.exchange(true, std::memory_order_acquire)) {
-  }
-  ThreadPart* const part = state->free.load(std::memory_order_relaxed);
-  if (part != nullptr) state->free.store(part->next_free, std::memory_order_relaxed);
-  state->is_free_taken.store(false, std::memory_order_release);
-  return part;
+  ThreadPart* const taken = state->free.exchange(nullptr);
+  ThreadPart* const rest = taken == nullptr ? nullptr : taken->next_free;
+  if (rest == nullptr) return taken;
+  ThreadPart* newer = nullptr;
+  if (state->free.compare_exchange_strong(newer, rest)) return taken;
+  ThreadPart* last = rest;  // threads have left others meanwhile
+  while (last->next_free != nullptr) last = last->next_free;
+  do last->next_free = newer;
+  while (!state->free.compare_exchange_weak(newer, rest));
+  return taken;
 }
 
 void leave_part(ThreadPart& part) {
-  while (state->is_free_taken.exchange(true, std::memory_order_acquire)) {
+  part.next_free = state->free.load();
+  while (!state->free.compare_exchange_weak(part.next_free, &part)) {
   }
-  part.next_free = state->free.load(std::memory_order_relaxed);
-  state->free.store(&part, std::memory_order_relaxed);
-  state->is_free_taken.store(false, std::memory_order_release);
 }
 
 ThreadPart* make_part() {
@@ -492,17 +533,25 @@ std::uint32_t next_path_id() { return state->paths.fetch_add(1, std::memory_orde
 void add_chunk(ThreadPart& part, ChunkKind kind, const void* head, std::size_t head_bytes, const void* rest,
                std::size_t rest_bytes) {
   const std::size_t whole = chunk_bytes(head_bytes + rest_bytes);
-  const bool fits = whole <= page_bytes - pending_offset;
-  if (!fits || part.pending + whole > page_bytes - pending_offset) append_pending(part);
-  std::byte* const at = fits ? pending_of(part) + part.pending : memory_of(part).packed.data();
-  if (whole > max_packed_bytes) return;
-  if (fits && part.pending + whole + sizeof(ChunkHeader) <= page_bytes - pending_offset)
-    std::memset(at + whole, 0, sizeof(ChunkHeader));
-  put_chunk(kind, {static_cast<const std::byte*>(head), head_bytes}, {static_cast<const char*>(rest), rest_bytes}, at);
-  if (fits)
-    part.pending += static_cast<std::uint32_t>(whole);
-  else if (!append_chunks(part, at, whole))
+  const auto put = [&](std::byte* at) {
+    put_chunk(kind, {static_cast<const std::byte*>(head), head_bytes}, {static_cast<const char*>(rest), rest_bytes},
+              at);
+  };
+  constexpr std::size_t room = page_bytes - pending_offset;
+  if (part.pending + whole > room) append_pending(part);
+  if (whole > room) {
+    const UsedPacking packing;
+    if (packing && whole <= packing->packed.size()) {
+      put(packing->packed.data());
+      if (append_chunks(part, packing->packed.data(), whole)) return;
+    }
     ++part.header->lost_names;
+    return;
+  }
+  std::byte* const at = pending_of(part) + part.pending;
+  if (part.pending + whole + sizeof(ChunkHeader) <= room) std::memset(at + whole, 0, sizeof(ChunkHeader));
+  put(at);
+  part.pending += static_cast<std::uint32_t>(whole);
 }
 
 void start_parts(std::string_view directory, bool in_microseconds) {
