@@ -9,12 +9,27 @@
 #pragma once
 
 #include <pthread.h>
+#include <sys/single_threaded.h>
+
+#include <atomic>
 
 namespace iosig::runtime {
 
+/// Whether the program has called pthread_cancel(3). Set by the library that intercepts it.
+inline constinit std::atomic<bool> cancels_threads{false};
+
+/// Whether the calling thread may be cancelled now: by another thread, or because it has cancelled itself.
+[[nodiscard]] inline bool may_be_cancelled() {
+  return __libc_single_threaded == 0 || cancels_threads.load(std::memory_order_relaxed);
+}
+
 class CancellationOff {
  public:
-  CancellationOff() { (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  CancellationOff() : CancellationOff(true) {}
+  /// Does nothing if it is not needed: it takes some 20 ns.
+  explicit CancellationOff(bool is_needed) {
+    if (is_needed) (void)::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_);
+  }
   CancellationOff(const CancellationOff&) = delete;
   CancellationOff& operator=(const CancellationOff&) = delete;
   ~CancellationOff() {

@@ -105,6 +105,53 @@ def test_threads_that_use_files_in_loops_are_cancelled_at_any_time(
     assert said_under(iosig, way, tmp_path, compiled(source)) == ["ended"]
 
 
+CANCELS_ITSELF = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int fd;
+static void say_where(void* unused) { printf("%lld\n", (long long)lseek(fd, 0, SEEK_CUR)); fflush(stdout); }
+int main(int count, char** arguments) {
+  char bytes[8] = "";
+  fd = open("work.dat", O_RDWR | O_CREAT | O_TRUNC, 0644);
+  pthread_cleanup_push(say_where, NULL);
+  int call = atoi(arguments[1]), before;
+  for (int n = 0; n < 100; ++n) {
+    (void)!write(fd, bytes, 8);  /* these are made in place */
+    (void)!pread(fd, bytes, 8, 0);
+  }
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+  pthread_cancel(pthread_self());
+  (void)!write(fd, bytes, 8);
+  pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+  if (call == 0) (void)!write(fd, bytes, 8);
+  if (call == 1) (void)!pwrite(fd, bytes, 8, 0);
+  if (call == 2) (void)!read(fd, bytes, 8);
+  if (call == 3) (void)!pread(fd, bytes, 8, 0);
+  printf("call %d has returned\n", call);
+  pthread_cleanup_pop(0);
+  return 0;
+}
+"""
+
+
+@way
+def test_a_program_without_threads_that_cancels_itself_ends_in_the_next_call(
+    iosig: Iosig, compiled: Callable[[Path], Path], tmp_path: Path, way: str
+) -> None:
+    """The C library says that there is one thread, which nothing could cancel."""
+    source = tmp_path / "itself.c"
+    source.write_text(CANCELS_ITSELF)
+    program = compiled(source)
+    for call in range(4):
+        wanted = said([program, str(call)], tmp_path / f"alone{call}")
+        assert wanted == ["808"]
+        (tmp_path / str(call)).mkdir()
+        assert said_under(iosig, way, tmp_path / str(call), program, call) == wanted
+
+
 THROWS = r"""
 #include <dirent.h>
 #include <fcntl.h>

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "host/cancellation_off.h"
 #include "host/reentrancy_guard.h"
@@ -60,13 +59,10 @@ using runtime::ReentrancyGuard;
 /// consistent. Converts to false if the thread was inside already.
 class EngineGuard {
  public:
-  EngineGuard() {
-    if (__libc_single_threaded == 0) uncancelled_.emplace();  // some 20 ns, which only other threads make worth it
-  }
   explicit operator bool() const { return static_cast<bool>(inside_); }
 
  private:
-  std::optional<CancellationOff> uncancelled_;
+  CancellationOff uncancelled_{runtime::may_be_cancelled()};
   ReentrancyGuard inside_{is_inside};
 };
 

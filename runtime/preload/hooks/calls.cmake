@@ -178,15 +178,22 @@ function(make_calls table made)
       string(APPEND entries "${at_row}${result} ${name}(${parameters}) __asm__(\"${exported}\");\n")
       if(NOT trace STREQUAL "own")
         set(body "trace::${recorder}<Call::${call}>(${recorded}, [&] { return ${behaviours}::${name}(${arguments}); })")
-        if(NOT observer STREQUAL "")
-          set(body "prefetch::${observer}(${observed}, [&] { return trace::is_traced(Call::${call}) ? ${body} : ${behaviours}::${name}(${arguments}); })")
-        endif()
-        # Two functions, so that the one that records nothing needs no stack frame.
+        # A function for each case, so that the one that records nothing needs no stack frame, and the one that only
+        # records contains what it calls.
         string(APPEND recording
           "${at_row}[[gnu::noinline]] static ${result} record_${name}(${parameters}) {\n"
-          "  return ${body};\n}\n"
+          "  return ${body};\n}\n")
+        set(observe "")
+        if(NOT observer STREQUAL "")
+          string(APPEND recording
+            "${at_row}[[gnu::noinline]] static ${result} observe_${name}(${parameters}) {\n"
+            "  return prefetch::${observer}(${observed}, [&] { return trace::is_traced(Call::${call}) ? record_${name}(${arguments}) : hook::${name}(${arguments}); });\n}\n")
+          set(observe "  if (prefetch::is_on) return observe_${name}(${arguments});\n")
+        endif()
+        string(APPEND recording
           "${at_row}${result} ${name}(${parameters}) {\n"
           "  if (!trace::is_used(Call::${call})) [[likely]] return hook::${name}(${arguments});\n"
+          "${observe}"
           "  return record_${name}(${arguments});\n}\n")
       endif()
     endif()

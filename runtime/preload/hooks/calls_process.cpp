@@ -1,4 +1,4 @@
-// _exit(2), execve(2) with their variants, and setrlimit(2).
+// _exit(2), execve(2) with their variants, setrlimit(2) and pthread_cancel(3).
 //
 // _exit(2) ends a process without running destructors, as shells end their children; the indices are completed here.
 // Before execve(2) the descriptors that the new program needs are left open.
@@ -11,6 +11,7 @@
 #include <cstdarg>
 #include <cstdlib>
 
+#include "host/cancellation_off.h"
 #include "iosig/base/size_limit.h"
 #include "preload/files/answer.h"
 #include "preload/files/data.h"
@@ -127,3 +128,8 @@ int hook::prlimit(pid_t process, __rlimit_resource resource, const rlimit* limit
 }
 
 void hook::_exit(int status) { end(status); }
+
+int hook::pthread_cancel(pthread_t thread) {
+  runtime::cancels_threads = true;
+  return real().pthread_cancel(thread);
+}

@@ -5,6 +5,7 @@
 #include <link.h>
 
 #include <cstring>
+#include <string_view>
 
 #include "preload/mpi/library.h"
 
@@ -76,6 +77,21 @@ const ElfW(Sym) * find_in(const Symbols& library, const char* name, std::uint32_
 }
 
 }  // namespace
+
+bool is_of_libc(const char* name, const void* definition) {
+  const link_map* const last = last_library.load(std::memory_order_relaxed);
+  for (const link_map* each = _r_debug.r_map; each != nullptr; each = each->l_next) {
+    if (std::string_view(each->l_name).ends_with("/libc.so.6")) {
+      const Symbols symbols = symbols_of(*each);
+      if (symbols.hashes == nullptr || symbols.table == nullptr || symbols.names == nullptr) return false;
+      const ElfW(Sym)* const found = find_in(symbols, name, gnu_hash(name));
+      // NOLINTNEXTLINE(performance-no-int-to-ptr)
+      return found != nullptr && reinterpret_cast<const void*>(each->l_addr + found->st_value) == definition;
+    }
+    if (each == last) break;
+  }
+  return false;
+}
 
 void* find_in_late_library(const char* library, const char* name) {
   void* const loaded = ::dlopen(library, RTLD_LAZY | RTLD_NOLOAD);

@@ -12,6 +12,8 @@ namespace iosig::preload {
 /// Finds what dlsym(RTLD_NEXT, name) would, but takes no lock and allocates nothing: the first call of a function may
 /// be made in a signal handler, or in a thread for which a library's constructor waits. Null: there is none.
 [[nodiscard]] void* find_next_definition(const char* name);
+/// Whether that is the C library's function of this name.
+[[nodiscard]] bool is_of_libc(const char* name, const void* definition);
 
 /// Finds a function in a library that an interpreter may have loaded late and without making its symbols global
 /// (RTLD_LOCAL). Null: the library is not loaded, or has no such function.
@@ -32,15 +34,19 @@ template <Name name, class Result, class... Parameters>
 class Next<name, Result(Parameters...)> {
  public:
   Result operator()(Parameters... arguments) const { return found.load(std::memory_order_relaxed)(arguments...); }
+  /// Whether it is the C library's own. false before the first call.
+  [[nodiscard]] bool is_libcs() const { return is_known_libcs.load(std::memory_order_relaxed); }
 
  private:
   using Function = Result(Parameters...);
   [[gnu::noinline, gnu::cold]] static Result call_first(Parameters... arguments) {
     auto* const function = reinterpret_cast<Function*>(find_next_definition(name.text));
     found.store(function, std::memory_order_relaxed);
+    is_known_libcs.store(is_of_libc(name.text, reinterpret_cast<const void*>(function)), std::memory_order_relaxed);
     return function(arguments...);
   }
   static inline constinit std::atomic<Function*> found{call_first};
+  static inline constinit std::atomic<bool> is_known_libcs{false};
 };
 /// With `...` the arguments cannot be passed on by a function in between.
 template <Name name, class Result, class... Parameters>
