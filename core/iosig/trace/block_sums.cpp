@@ -150,7 +150,7 @@ class Summing {
   std::span<const Slot> slots_;
   const BlockFields& fields_;
   BlockSums& sums_;
-  Target targets_[4];  ///< the latest ones
+  Target targets_[BlockSums::max_kinds];  ///< the latest ones
   std::uint32_t next_target_ = 0;
 };
 
