@@ -359,6 +359,28 @@ def test_a_call_that_had_not_returned_counts_without_time(tracing: Tracing) -> N
     assert "1 call has no end" in done.stderr
 
 
+def test_an_imported_call_without_an_end_counts_also_where_no_other_call_of_its_thread_does(
+    iosig: Iosig, tmp_path: Path
+) -> None:
+    calls, trace = tmp_path / "calls.csv", tmp_path / "calls.trace"
+    calls.write_text(
+        "id,pid,tid,call,path,fd,offset,length,start_ns,end_ns,result\n"
+        "1,7,7,read,/a,3,0,10,0,100,10\n"
+        "2,7,7,read,/a,3,10,10,240,,\n"  # begins after all other calls of its thread have ended
+        "3,7,8,read,/b,4,0,10,50,,\n"  # the only call of its thread
+    )
+    iosig("import", calls, "-o", trace)
+
+    def reads(*options: str) -> list[tuple[int, int]]:
+        rows = json.loads(iosig("query", "calls", trace, "--call", "read", "--json", *options).stdout)["rows"]
+        return [(row["calls"], row["unfinished"]) for row in rows]
+
+    assert reads() == [(3, 2)]
+    assert reads("--from", "150ns") == [(1, 1)]
+    assert reads("--from", "50ns", "--to", "240ns") == [(1, 1)]
+    assert reads("--from", "241ns") == []
+
+
 def test_bytes_of_several_layers_are_those_that_reach_the_file(tracing: Tracing) -> None:
     """Of a buffered stream, fputs() has no bytes, fclose() writes them; fwrite() has them, and the write below, too."""
     tracing(sys.executable, "-S", "-E", "-c",

@@ -22,10 +22,13 @@ bool Accesses::is_wanted(const Trace::Batch& batch) const {
   if (!is_part_wanted_[batch.part]) return false;
   if (batch.block == Trace::loose_calls) return true;
   if (batch.block >= sound_blocks_[batch.part]) return false;
-  const BlockPlace& block = trace_.parts_[batch.part].blocks[batch.block];
-  return (block.call_set & selection_.naming_set) != 0 ||
-         ((block.call_set & selection_.call_set) != 0 &&
-          trace_.clocks_[batch.part].at(block.greatest_end) >= selection_.ended_since_ns);
+  const Part& part = trace_.parts_[batch.part];
+  const BlockPlace& block = part.blocks[batch.block];
+  if ((block.call_set & selection_.naming_set) != 0) return true;
+  if ((block.call_set & selection_.call_set) == 0) return false;
+  // greatest_end does not cover calls in flight. Imported parts have them in blocks, which have no sums then.
+  const bool may_be_in_flight = block.sums_bytes == 0 && part.header.clock == ClockKind::nanoseconds;
+  return may_be_in_flight || trace_.clocks_[batch.part].at(block.greatest_end) >= selection_.ended_since_ns;
 }
 
 void Accesses::open_batch() {

@@ -79,7 +79,7 @@ struct Selection {
 
   // Blocks without a wanted access are not read, which saves most of the time. Unwanted accesses of other blocks are
   // passed on.
-  std::int64_t ended_since_ns = INT64_MIN;  ///< wanted: accesses that ended then or later
+  std::int64_t ended_since_ns = INT64_MIN;  ///< wanted: accesses that ended then or later, or have not ended
   std::uint64_t call_set = UINT64_MAX;      ///< wanted: calls whose bit (call % 64) is set
   std::uint64_t naming_set = naming_calls;  ///< likewise, always: without them, later accesses may have no path
 };
