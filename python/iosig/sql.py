@@ -39,13 +39,20 @@ VIEWS = {
         WHERE path IS NOT NULL AND call <> 'inherited' GROUP BY ALL""",
     "durations": """
         WITH below AS (
-          SELECT trace, parent AS id, sum(end_ns - start_ns) AS below_ns
-          FROM accesses WHERE parent <> 0 GROUP BY ALL)
+          SELECT trace, parent AS id, list({'ns': start_ns, 'until': end_ns} ORDER BY start_ns) AS calls_below
+          FROM accesses WHERE parent <> 0 AND end_ns IS NOT NULL GROUP BY ALL)
         SELECT trace, id, layer, call, host, pid, tid, rank, path, end_ns - start_ns AS inclusive_ns,
-          CAST(end_ns - start_ns - coalesce(below_ns, 0) AS BIGINT) AS exclusive_ns
+          end_ns - start_ns - coalesce(list_reduce(
+            list_prepend({'ns': 0::BIGINT, 'until': start_ns}, calls_below),
+            lambda so_far, below_it: {
+              'ns': so_far.ns + greatest(0, least(below_it.until, end_ns) - greatest(below_it.ns, so_far.until)),
+              'until': greatest(so_far.until, below_it.until)}
+          ).ns, 0) AS exclusive_ns
         FROM accesses LEFT JOIN below USING (trace, id) WHERE end_ns IS NOT NULL AND call <> 'inherited'""",
 }
-"""What is derived from the tables `accesses`, `processes` and `calls`."""
+"""What is derived from the tables `accesses`, `processes` and `calls`. Calls below may overlap: asynchronous ones, and
+those of rounded times. As in `iosig query`, a nanosecond in which several are in flight is subtracted once.
+"""
 
 
 def is_data_set(directory: str) -> bool:

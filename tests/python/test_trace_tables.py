@@ -182,6 +182,26 @@ def test_views_say_what_was_worked_out_by_hand(traces: list[Path], data_set: Pat
     assert ask("SELECT layer, moves FROM calls WHERE call = 'pread'") == [("posix", "reads")]
 
 
+def test_own_times_in_sql_subtract_calls_below_that_overlap_once(iosig: Iosig, tmp_path: Path) -> None:
+    calls, trace = tmp_path / "calls.csv", tmp_path / "calls.trace"
+    calls.write_text(
+        "id,parent,pid,tid,layer,call,path,start_ns,end_ns,result\n"
+        "1,0,7,7,stdio,fwrite,/a,1000,5000,1\n"
+        "2,1,7,7,posix,write,/a,1000,4000,1\n"
+        "3,1,7,7,posix,write,/a,2000,3000,1\n"  # during the one before it
+        "4,1,7,7,posix,write,/a,3000,4500,1\n"  # 500 ns of it are its own
+        "5,1,7,7,posix,write,/a,4500,,\n"
+        "6,0,7,7,stdio,fread,/a,6000,7000,1\n"
+        "7,6,7,7,posix,read,/a,6500,9000,1\n"  # ends after its parent
+    )
+    iosig("import", calls, "-o", trace)
+    sql = "SELECT call, sum(exclusive_ns)::BIGINT FROM durations GROUP BY call ORDER BY call"
+    expected = [("fread", 500), ("fwrite", 500), ("read", 2500), ("write", 3000 + 1000 + 1500)]
+    assert list(Door([str(trace)]).rows(sql)[1]) == expected
+    rows = json.loads(iosig("query", "latency", trace, "--json").stdout)["rows"]
+    assert sorted((row["call"], round(row["exclusive_s"] * 1e9)) for row in rows) == expected
+
+
 @pytest.mark.parametrize("kind", ["traces", "parquet"])
 def test_nothing_is_reached_through_the_sql(traces: list[Path], data_set: Path, tmp_path: Path, kind: str) -> None:
     secret = pa.table({"word": ["secret"]})
