@@ -104,7 +104,7 @@ void add_query_options(Verb verb, QueryOptions& options, std::string_view by) {
       .type_name("DIR")
       .required();
   verb.add_option("--by", options.by,
-                  fmt::format("what the calls of a row have in common, separated by commas: {}=SECONDS [{}]",
+                  fmt::format("what the calls of a row have in common, separated by commas: {}; window=SECONDS [{}]",
                               fmt::join(observe::key_names, ", "), by))
       .type_name("KEYS");
   verb.add_option("--layer", options.layer,
