@@ -24,6 +24,7 @@ import typer
 from pyarrow import feather
 
 from iosig import command, trace
+from iosig.drafts import writing
 from iosig.trace import COLUMNS, Trace
 
 GROUP_ROWS = 1 << 18
@@ -76,7 +77,10 @@ def write(of: Trace, directory: Path, layer: str | None = None, files: str | Non
     if directory.is_symlink() or (directory.exists() and not (directory.is_dir() and not any(directory.iterdir()))):
         raise FileExistsError(f"{directory}: exists; expected a new directory, or an empty one")
     directory = directory.absolute()
-    draft = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
+    try:
+        draft = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(directory)) from None
     try:
         mask = os.umask(0)
         os.umask(mask)
@@ -85,8 +89,10 @@ def write(of: Trace, directory: Path, layer: str | None = None, files: str | Non
         for number, name in enumerate(of.names):
             place = draft / partition(name)
             place.mkdir()
-            written += write_partition(of, number, place / "accesses.parquet", layer, files)
-        feather.write_feather(of.processes, str(draft / PROCESSES))
+            with writing(str(directory)):
+                written += write_partition(of, number, place / "accesses.parquet", layer, files)
+        with writing(str(directory)):
+            feather.write_feather(of.processes, str(draft / PROCESSES))
         draft.rename(directory)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)

@@ -24,6 +24,7 @@ import typer
 from pyarrow import feather
 
 from iosig import _core, command, parquet, trace
+from iosig.drafts import writing_to_stdout
 
 TABLE_ROWS = 40
 CALL_SCHEMA = pa.schema([("call", pa.string()), ("layer", pa.string()), ("moves", pa.string())])
@@ -233,11 +234,14 @@ def sql(
         raise typer.BadParameter("--json excludes --csv")
     door = Door(traces, bytes_of(memory))
     columns, rows = door.rows(statement)
-    (print_json if as_json else print_csv if as_csv else print_table)(columns, rows)
+    with writing_to_stdout():
+        (print_json if as_json else print_csv if as_csv else print_table)(columns, rows)
     if door.opened:
         command.say_notes(door.opened.notes)
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # DuckDB does not always look; there is nothing to clean up
+    # DuckDB does not always look; there is nothing to clean up.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as the native verbs end when the reader has enough
     command.run(app, "iosig query sql")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -235,6 +237,42 @@ def test_a_data_set_is_complete_or_not_there(traces: list[Path], data_set: Path,
     with pytest.raises(ValueError, match="layer"):
         parquet.write(job, tmp_path / "new.parquet", layer="nfs")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_that_cannot_be_written_is_named(iosig: Iosig, traces: list[Path], tmp_path: Path) -> None:
+    sql = ("query", "sql", "SELECT * FROM accesses", *traces)
+    with Path("/dev/full").open("w") as full:
+        for words in (sql, (*sql, "--json"), (*sql, "--csv"), ("report", *traces, "-o", "-")):
+            done = subprocess.run(
+                [BUILD / "bin" / "iosig", *words], stdout=full, stderr=subprocess.PIPE, text=True, env=iosig.env
+            )
+            assert (done.returncode, done.stderr.count("\n")) == (4, 1)
+            assert done.stderr.endswith(": standard output: No space left on device\n")
+    assert "/dev/full: No space left" in iosig("report", *traces, "-o", "/dev/full", check=4).stderr
+    absent = tmp_path / "absent" / "out"
+    said = iosig("export", "--format", "parquet", *traces, "-o", absent, check=4).stderr
+    assert said == f"iosig export: {absent}: No such file or directory\n"
+
+
+def test_a_data_set_that_does_not_fit_is_named(
+    traces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_space(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "as pyarrow raises it, without the file")
+
+    monkeypatch.setattr(parquet, "write_partition", no_space)
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        parquet.write(iosig.trace.open(*traces), tmp_path / "out")
+    assert raised.value.filename == str(tmp_path / "out")
+
+
+def test_a_reader_that_has_enough_ends_the_command_as_it_does_the_native_ones(iosig: Iosig, traces: list[Path]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = [BUILD / "bin" / "iosig", "query", "sql", "SELECT 1", traces[0]]
+    done = subprocess.run(words, stdout=writer, stderr=subprocess.PIPE, text=True, env=iosig.env)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (-signal.SIGPIPE, "")
 
 
 def test_the_command_answers_as_table_json_and_csv(iosig: Iosig, traces: list[Path], tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from iosig import command
-from iosig.drafts import replaced
+from iosig.drafts import replaced, writing_to_stdout
 from iosig.generate.build import MAX_INT, build
 from iosig.generate.costs import SCHEMA, costs_text, read_costs, user_file
 from iosig.generate.declarations import Declarations, check_declarations
@@ -235,7 +235,8 @@ def generate(
             with replaced(Path(output)) as draft:
                 draft.write_text(made, encoding="utf-8", errors="surrogateescape")
         elif not json_:
-            sys.stdout.buffer.write(made.encode("utf-8", "surrogateescape"))
+            with writing_to_stdout():
+                sys.stdout.buffer.write(made.encode("utf-8", "surrogateescape"))
     if json_:
         document: dict[str, Any] = {"schema": "iosig.generate/1", "template": template}
         document["output"] = output if writes_file else None

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from iosig import command
-from iosig.drafts import replaced
+from iosig.drafts import replaced, writing_to_stdout
 from iosig.report.numbers import gather
 from iosig.report.page import page
 
@@ -25,7 +25,8 @@ def report(
     """Show what traces have in one HTML page that needs no other file and no network."""
     made = page(gather(traces, files))
     if output == "-":
-        sys.stdout.buffer.write(made.encode())
+        with writing_to_stdout():
+            sys.stdout.buffer.write(made.encode())
         return
     path = Path(output or f"{Path(traces[0]).resolve().name}.html")
     with replaced(path) as draft:
