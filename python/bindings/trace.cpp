@@ -50,9 +50,9 @@ struct Traces {
 };
 using Shared = std::shared_ptr<Traces>;
 
-/// Returns the directory's last component.
+/// Returns the directory's last component, as text.
 std::string name_of_trace(const std::string& directory) {
-  return std::filesystem::path(without_trailing_slashes(directory)).filename().string();
+  return printable(std::filesystem::path(without_trailing_slashes(directory)).filename().string());
 }
 
 Result<Shared> opened(const std::vector<std::string>& directories) {
@@ -69,7 +69,8 @@ Result<Shared> opened(const std::vector<std::string>& directories) {
     shared->names.push_back(name_of_trace(directories[n]));
   }
   if (auto distinct = observe::check_distinct(shared->traces); !distinct) return pass_on(distinct.error());
-  if (std::set(shared->names.begin(), shared->names.end()).size() < shared->names.size()) shared->names = directories;
+  if (std::set(shared->names.begin(), shared->names.end()).size() < shared->names.size())
+    for (std::size_t n = 0; n < directories.size(); ++n) shared->names[n] = printable(directories[n]);
   return shared;
 }
 
@@ -190,8 +191,15 @@ struct AccessStream {
   }
 };
 
+std::string string_of(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
+
+/// As os.fsdecode().
+nb::str path_text(const std::string& path) {
+  return nb::steal<nb::str>(PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size())));
+}
+
 AccessStream stream_of(const Shared& traces, const std::optional<std::size_t>& trace,
-                       const std::optional<std::string>& layer, const std::optional<std::string>& files,
+                       const std::optional<std::string>& layer, std::string files,
                        const std::optional<std::vector<std::string>>& columns, std::int64_t rows) {
   AccessStream stream{.traces = traces, .options = {}};
   if (layer) {
@@ -201,7 +209,7 @@ AccessStream stream_of(const Shared& traces, const std::optional<std::size_t>& t
                    fmt::format("layer: '{}': expected one of {}", *layer, fmt::join(trace::layer_names, ", ")));
     stream.options.selection.layer = static_cast<trace::Layer>(found - std::begin(trace::layer_names));
   }
-  stream.options.selection.files = files.value_or("");
+  stream.options.selection.files = std::move(files);
   if (trace) {
     if (*trace >= traces->traces.size())
       raise_python(PyExc_ValueError, fmt::format("trace: expected 0 to {}, got {}", traces->traces.size() - 1, *trace));
@@ -303,15 +311,24 @@ void bind_trace(nb::module_& module) {
   nb::class_<OpenTraces>(module, "Traces", "Traces that are read together.")
       .def(
           "__init__",
-          [](OpenTraces* at, const std::vector<std::string>& directories) {
+          [](OpenTraces* at, const std::vector<nb::bytes>& directories) {
+            std::vector<std::string> paths;
+            for (const nb::bytes& each : directories) paths.push_back(string_of(each));
             Result<Shared> shared = [&] {
               const nb::gil_scoped_release others_may_run;
-              return opened(directories);
+              return opened(paths);
             }();
             new (at) OpenTraces{value_or_raise(std::move(shared))};
           },
           "directories"_a)
-      .def_prop_ro("directories", [](const OpenTraces& of) { return of.shared->directories; })
+      .def_prop_ro(
+          "directories",
+          [](const OpenTraces& of) {
+            nb::list paths;
+            for (const std::string& each : of.shared->directories) paths.append(path_text(each));
+            return paths;
+          },
+          nb::sig("def directories(self) -> list[str]"))
       .def_prop_ro("names", [](const OpenTraces& of) { return of.shared->names; })
       .def_prop_ro("started_ns", [](const OpenTraces& of) { return started_ns(*of.shared); })
       .def_prop_ro("notes", [](const OpenTraces& of) { return notes_on(*of.shared); })
@@ -324,8 +341,10 @@ void bind_trace(nb::module_& module) {
       .def(
           "stream",
           [](const OpenTraces& of, const std::optional<std::size_t>& trace, const std::optional<std::string>& layer,
-             const std::optional<std::string>& files, const std::optional<std::vector<std::string>>& columns,
-             std::int64_t rows) { return stream_of(of.shared, trace, layer, files, columns, rows); },
+             const std::optional<nb::bytes>& files, const std::optional<std::vector<std::string>>& columns,
+             std::int64_t rows) {
+            return stream_of(of.shared, trace, layer, files ? string_of(*files) : std::string(), columns, rows);
+          },
           "trace"_a = nb::none(), "layer"_a = nb::none(), "files"_a = nb::none(), "columns"_a = nb::none(),
           "rows"_a = 65536);
   module.attr("ACCESS_COLUMNS") = nb::cast(column_names());

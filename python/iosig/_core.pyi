@@ -194,7 +194,7 @@ class AccessStream:
 class Traces:
     """Traces that are read together."""
 
-    def __init__(self, directories: Sequence[str]) -> None: ...
+    def __init__(self, directories: Sequence[bytes]) -> None: ...
     @property
     def directories(self) -> list[str]: ...
     @property
@@ -211,7 +211,7 @@ class Traces:
         self,
         trace: int | None = None,
         layer: str | None = None,
-        files: str | None = None,
+        files: bytes | None = None,
         columns: Sequence[str] | None = None,
         rows: int = 65536,
     ) -> AccessStream: ...

@@ -93,7 +93,7 @@ class Trace:
         trace: only those of this one, by its place in `names`. layer: `mpi-io`, `stdio` or `posix`. files: a glob as of
         `iosig export --files`. columns: in this order; all unless given. rows: of a batch, 1 to 2^24.
         """
-        return self._core.stream(trace, layer, files, columns, rows)
+        return self._core.stream(trace, layer, None if files is None else os.fsencode(files), columns, rows)
 
     def batches(self, **selection: Any) -> pa.RecordBatchReader:
         """The accesses batch by batch; the keywords are those of `stream`."""
@@ -163,4 +163,4 @@ def open(*directories: str | os.PathLike[str]) -> Trace:
     """
     if not directories:
         raise ValueError("iosig.trace.open: expected one directory of a trace or more")
-    return Trace(_core.Traces([os.fspath(each) for each in directories]))
+    return Trace(_core.Traces([os.fsencode(each) for each in directories]))

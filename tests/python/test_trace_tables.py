@@ -7,6 +7,7 @@ import errno
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from conftest import BUILD, ROOT, Iosig
 from iosig import parquet
 from iosig.sql import Door
 from iosig.trace import Trace
+from iosig.trace import open as open_traces
 
 HEADER = "id,parent,host,pid,tid,rank,layer,call,path,fd,offset,length,start_ns,end_ns,result\n"
 # Two ranks, written by hand; times from 5000 on. Rank 0: MPI_File_write_at of 100 bytes takes 1000 ns, 700 of them in a
@@ -237,6 +239,20 @@ def test_a_data_set_is_complete_or_not_there(traces: list[Path], data_set: Path,
     with pytest.raises(ValueError, match="layer"):
         parquet.write(job, tmp_path / "new.parquet", layer="nfs")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_trace_and_a_glob_need_not_be_utf_8(iosig: Iosig, traces: list[Path], tmp_path: Path) -> None:
+    odd, made = Path(os.fsdecode(bytes(tmp_path) + b"/odd\n\xff.trace")), tmp_path / "made.parquet"
+    shutil.copytree(traces[0], odd)
+    sql = ("query", "sql", "SELECT trace, count(*) AS calls FROM accesses GROUP BY trace")
+    expected = [{"trace": "odd\\x0a\\xff.trace", "calls": 5}]
+    assert iosig.json(*sql, odd)["rows"] == expected
+    iosig("export", "--format", "parquet", odd, "-o", made)
+    assert iosig.json(*sql, made)["rows"] == expected
+    job = open_traces(odd)
+    assert job.directories == [str(odd)] and job.names == ["odd\\x0a\\xff.trace"]
+    assert repr(job) == f"iosig.trace.open({str(odd)!r})"
+    assert [job.table(files=os.fsdecode(glob)).num_rows for glob in (b"a", b"\xff*")] == [4, 0]
 
 
 def test_an_output_that_cannot_be_written_is_named(iosig: Iosig, traces: list[Path], tmp_path: Path) -> None:
