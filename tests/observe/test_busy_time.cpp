@@ -66,3 +66,14 @@ TEST_CASE("busy time: the sweep finds what a look at each moment finds") {
     CHECK(found.most() == most);
   }
 }
+
+TEST_CASE("busy time: times far apart do not overflow") {
+  constexpr std::int64_t late = std::int64_t{1} << 62;
+  const BusyTime three = of({{0, 100}, {late, late + 10}, {late + 20, late + 30}});
+  CHECK(three.busy() == 120);
+  CHECK(three.most() == 1);
+  const BusyTime long_ones = of({{0, INT64_MAX}, {1, INT64_MAX}, {INT64_MAX, INT64_MAX}});
+  CHECK(long_ones.busy() == INT64_MAX);
+  CHECK(long_ones.total() == INT64_MAX);  // the greatest that it can tell
+  CHECK(long_ones.most() == 2);
+}

@@ -381,6 +381,24 @@ def test_an_imported_call_without_an_end_counts_also_where_no_other_call_of_its_
     assert reads("--from", "241ns") == []
 
 
+def test_numbers_beyond_64_bits_are_the_greatest_and_not_negative(iosig: Iosig, tmp_path: Path) -> None:
+    calls, trace = tmp_path / "calls.csv", tmp_path / "calls.trace"
+    end = 2**63 - 2
+    calls.write_text(
+        "id,pid,tid,call,path,fd,offset,length,start_ns,end_ns,result\n"
+        f"1,7,7,pread,/a,3,0,10,0,{end},10\n"
+        f"2,7,8,pread,/a,3,0,10,0,{end},10\n"
+        f"3,8,8,pwrite,/a,3,0,{2**62},0,1,{2**62}\n"
+    )
+    iosig("import", calls, "-o", trace)
+    read, _ = json.loads(iosig("query", "latency", trace, "--json").stdout)["rows"]
+    assert read["inclusive_s"] == read["exclusive_s"] == pytest.approx((2**63 - 1) / 1e9)
+    (both,) = json.loads(iosig("query", "concurrency", trace, "--call", "pread", "--json").stdout)["rows"]
+    assert both["mean_in_flight"] >= 1 and both["max_in_flight"] == 2
+    (listed,) = json.loads(iosig("query", "throughput", trace, "--writes", "--stat", "list", "--json").stdout)["list"]
+    assert listed["bytes_per_s"] >= 2**64 - 1
+
+
 def test_bytes_of_several_layers_are_those_that_reach_the_file(tracing: Tracing) -> None:
     """Of a buffered stream, fputs() has no bytes, fclose() writes them; fwrite() has them, and the write below, too."""
     tracing(sys.executable, "-S", "-E", "-c",

@@ -5,9 +5,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace iosig::observe {
+
+/// Adds a duration to a sum, which stays at INT64_MAX (292 years) instead of overflowing.
+inline void add_duration(std::int64_t& sum_ns, std::int64_t duration_ns) {
+  if (__builtin_add_overflow(sum_ns, duration_ns, &sum_ns)) sum_ns = INT64_MAX;
+}
 
 class BusyTime {
  public:
@@ -17,7 +23,7 @@ class BusyTime {
 
   /// The length of the union of the intervals.
   [[nodiscard]] std::int64_t busy() const { return busy_; }
-  /// The sum of their lengths.
+  /// The sum of their lengths; at most INT64_MAX.
   [[nodiscard]] std::int64_t total() const { return total_; }
   /// The greatest number of intervals that are in flight at one time.
   [[nodiscard]] std::size_t most() const { return most_; }
@@ -25,7 +31,8 @@ class BusyTime {
  private:
   std::int64_t busy_ = 0, total_ = 0, covered_until_ = INT64_MIN;
   std::size_t most_ = 0;
-  std::vector<std::int64_t> ends_;  ///< of intervals in flight, doubled, plus 1 for empty ones; a heap, the least first
+  /// The ends of intervals in flight, and whether these are empty; a heap, the least first.
+  std::vector<std::pair<std::int64_t, bool>> ends_;
 };
 
 }  // namespace iosig::observe

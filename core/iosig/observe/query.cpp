@@ -55,6 +55,9 @@ class Greatest {
   std::vector<ListedCall> calls_;  ///< a heap, the last of the list first
 };
 
+/// Returns `number` (>= 0) without its fraction; the greatest of 64 bits if it is greater.
+std::uint64_t whole_number(double number) { return number < 0x1p64 ? static_cast<std::uint64_t>(number) : UINT64_MAX; }
+
 class Run {
  public:
   Run(std::span<const Trace> traces, const Query& query)
@@ -190,10 +193,10 @@ class Run {
         break;
       case Value::rate:
         if (bytes == 0 || duration_ns == 0) return;
-        value = static_cast<std::uint64_t>(static_cast<double>(bytes) * 1e9 / static_cast<double>(duration_ns));
+        value = whole_number(static_cast<double>(bytes) * 1e9 / static_cast<double>(duration_ns));
         break;
       case Value::energy:
-        value = static_cast<std::uint64_t>(std::llround(static_cast<double>(duration_ns) * uses_.active_power_w()));
+        value = whole_number(std::round(static_cast<double>(duration_ns) * uses_.active_power_w()));
         break;
     }
     row.values.add(value);
@@ -205,7 +208,7 @@ class Run {
     if (!frame.counts || !query_.has_own_time || !has_ended(frame.access)) return;
     Row& row = rows_[frame.row];
     const std::int64_t own_ns = frame.access.end_ns - frame.access.start_ns - frame.below_ns;
-    row.own_ns += own_ns;
+    add_duration(row.own_ns, own_ns);
     add_value(row, frame.access, own_ns);
   }
 
@@ -258,7 +261,7 @@ class Run {
                  bool is_timed) {
     (trace::moves_of(access.call) == Moves::reads ? row.read_bytes : row.written_bytes) += bytes;
     if (!is_timed) return;
-    row.time_ns += to - from;
+    add_duration(row.time_ns, to - from);
     row.first_ns = std::min(row.first_ns, from);
     row.last_ns = std::max(row.last_ns, to);
     row.in_flight.add(from, to);
