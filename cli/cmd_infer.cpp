@@ -128,7 +128,10 @@ std::string rules_text(const std::vector<InferredStream>& streams, const InferAr
     if (options.why) add_reasons(stream, options.least_confidence, text);
     if (!stream.link_refusal.empty()) text += fmt::format("# not for 'iosig prepare': {}\n", stream.link_refusal);
     if (shown != stream.glob) {
-      console.note(fmt::format("no rule for {}: its name has control characters or is not UTF-8", shown));
+      const std::string left_out =
+          fmt::format("no rule for {}: its name has control characters or is not UTF-8", shown);
+      console.note(left_out);
+      text += fmt::format("# {}\n", left_out);  // else the lines above would seem to be about the next rule
       continue;
     }
     const std::string signature = stream.signature_text(options.least_confidence);

@@ -232,7 +232,11 @@ def sql(
     """Asks in SQL: accesses, files, durations, processes, calls."""
     if as_json and as_csv:
         raise typer.BadParameter("--json excludes --csv")
-    door = Door(traces, bytes_of(memory))
+    try:
+        memory_bytes = bytes_of(memory)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    door = Door(traces, memory_bytes)
     columns, rows = door.rows(statement)
     with writing_to_stdout():
         (print_json if as_json else print_csv if as_csv else print_table)(columns, rows)

@@ -228,6 +228,13 @@ def test_a_query_takes_no_more_memory_than_it_may(traces: list[Path]) -> None:
         list(door.rows("SELECT n FROM range(2000000) r(n) ORDER BY md5(n::VARCHAR) || repeat('x', 100)")[1])
 
 
+@pytest.mark.parametrize("size", ["1", "15MB", "-1GB", "much"])
+def test_a_memory_that_is_no_size_is_wrong_usage(iosig: Iosig, traces: list[Path], size: str) -> None:
+    assert (
+        f"'{size}': expected a size" in iosig("query", "sql", "SELECT 1", traces[0], "--memory", size, check=2).stderr
+    )
+
+
 def test_a_data_set_is_complete_or_not_there(traces: list[Path], data_set: Path, tmp_path: Path) -> None:
     table = ds.dataset(data_set, partitioning="hive").to_table()
     assert table.num_rows == 7 and set(table.column("trace").to_pylist()) == {"rank0.trace", "rank1.trace"}

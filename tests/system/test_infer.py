@@ -172,6 +172,19 @@ def test_files_without_a_name_have_no_rule(tracing: Tracing) -> None:
     assert set(inferred(tracing)) == {"gone"}, done.stdout
 
 
+def test_a_name_that_no_rule_can_have_is_told_where_its_rule_would_be(tracing: Tracing) -> None:
+    tracing(sys.executable, "-S", "-E", "-c", """if True:
+        for name in ("a", "odd\\n[[rule]]", "z"):
+            with open(name, "wb") as file: file.write(b"x" * 5000)
+    """)  # fmt: skip
+    done = tracing.iosig("infer", tracing.trace)
+    blocks = done.stdout.split("\n\n")
+    odd = [block for block in blocks if "odd" in block]
+    assert len(blocks) == 4 and len(odd) == 1  # the head, and one for each file
+    assert all(line.startswith("# ") for line in odd[0].splitlines())
+    assert "odd\\x0a" in odd[0] and "its name has control characters" in odd[0]
+
+
 def test_an_output_is_not_replaced_by_accident(tracing: Tracing) -> None:
     tracing(*PYTHON, "open('out', 'wb').write(bytes(100))")
     rules = tracing.directory / "rules.toml"
