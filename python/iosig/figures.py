@@ -142,6 +142,16 @@ def explore_demo(runs: pd.DataFrame) -> go.Figure:
     return figure
 
 
+def as_label(text: str) -> str:
+    """Text as Matplotlib shows it unchanged: dollar signs would begin a formula."""
+    return text.replace("$", r"\$")
+
+
+def as_explored_label(text: str) -> str:
+    """Text as Plotly shows it unchanged: it reads some HTML."""
+    return html.escape(text, quote=False)
+
+
 def page(interactive: go.Figure, title: str, rows: int, below: str) -> str:
     """A self-contained page: the title's first line as heading, the others as text, the figure, `below` (HTML).
 
@@ -175,9 +185,9 @@ td, th {{ text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0; bor
 def write_picture(path: Path, drawn: Figure, title: str) -> None:
     """A PNG, whole or not at all."""
     if len(drawn.axes) == 1 and not drawn.axes[0].get_title():
-        drawn.axes[0].set_title(title)
+        drawn.axes[0].set_title(as_label(title))
     else:
-        drawn.suptitle(title)
+        drawn.suptitle(as_label(title))
     with replaced(path) as draft:
         drawn.savefig(draft, dpi=150, format="png")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import plotly.graph_objects as go
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter
 
-from iosig.figures import COLOURS
+from iosig.figures import COLOURS, as_explored_label, as_label
 
 DRAWN = {
     "latency": ("calls", "duration in seconds"),
@@ -23,7 +24,7 @@ DRAWN = {
 """By question: the field that is drawn, and the label of its axis."""
 
 BINS_IN_OCTAVE = 4
-MOST_NAMES, MOST_BARS = 20, 60
+MOST_NAMES, MOST_BARS, MOST_POINTS = 20, 60, 1_000_000
 
 
 def read_answer(text: str) -> dict[str, Any]:
@@ -47,8 +48,9 @@ def points_of(answer: dict[str, Any]) -> pd.DataFrame:
     """The points of an answer: `name`, `x`, `y`, one for each row, bin or window.
 
     Of latency, x are the lower edges of bins of a quarter of an octave in seconds, y the calls in each: their sum is
-    the number of calls with a duration. Over windows, x are their starts in seconds, and quiet ones are 0. Else x is
-    the number of the row. A value that is not known is NaN.
+    the number of calls with a duration. Over windows, x are their starts in seconds, and quiet ones are 0; if these
+    would make more than MOST_POINTS points, only the first quiet one after others is a point. Else x is the number of
+    the row. A value that is not known is NaN.
     """
     question, rows = answer["question"], answer["rows"]
     field = DRAWN[question][0]
@@ -65,9 +67,14 @@ def points_of(answer: dict[str, Any]) -> pd.DataFrame:
     elif "window_s" in answer:
         window_s = answer["window_s"]
         last = max((round(row["window_start_s"] / window_s) for row in rows), default=0)
-        known = {(name_of(row), round(row["window_start_s"] / window_s)): row[field] for row in rows}
-        for name in dict.fromkeys(name for name, _ in known):
-            points += [(name, number * window_s, known.get((name, number), 0) or 0) for number in range(last + 2)]
+        known: dict[str, dict[int, float]] = {}
+        for row in rows:
+            known.setdefault(name_of(row), {})[round(row["window_start_s"] / window_s)] = row[field] or 0
+        for name, values in known.items():
+            numbers: Iterable[int] = range(last + 2)
+            if len(known) * (last + 2) > MOST_POINTS:
+                numbers = sorted({0, last + 1, *values, *(number + 1 for number in values)})
+            points += [(name, number * window_s, values.get(number, 0)) for number in numbers]
     else:
         points += [(name_of(row), n, float("nan") if row[field] is None else row[field]) for n, row in enumerate(rows)]
     return pd.DataFrame(points, columns=["name", "x", "y"])
@@ -91,13 +98,13 @@ def plot_answer(axes: Axes, answer: dict[str, Any]) -> None:
     if is_bars(answer):
         points = points.head(MOST_BARS)
         axes.barh(points["x"], points["y"], color=COLOURS[0])
-        axes.set_yticks(points["x"], points["name"])
+        axes.set_yticks(points["x"], points["name"].map(as_label))
         axes.invert_yaxis()
         axes.set_xlabel(y_label(answer))
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         return
     for n, (name, group) in enumerate(list(points.groupby("name", sort=False))[:MOST_NAMES]):
-        axes.step(group["x"], group["y"], where="post", label=str(name), color=COLOURS[n % len(COLOURS)])
+        axes.step(group["x"], group["y"], where="post", label=as_label(str(name)), color=COLOURS[n % len(COLOURS)])
     if answer["question"] == "latency":
         axes.set_xscale("log")
     axes.xaxis.set_major_formatter(EngFormatter(unit="s", sep=""))
@@ -114,12 +121,12 @@ def explore_answer(answer: dict[str, Any]) -> go.Figure:
     points = points_of(answer)
     figure = go.Figure()
     if is_bars(answer):
-        figure.add_bar(y=points["name"], x=points["y"], orientation="h")
+        figure.add_bar(y=points["name"].map(as_explored_label), x=points["y"], orientation="h")
         figure.update_yaxes(autorange="reversed")
         figure.update_xaxes(title=y_label(answer))
         return figure
     for name, group in points.groupby("name", sort=False):
-        figure.add_scatter(x=group["x"], y=group["y"], name=str(name), mode="lines", line_shape="hv")
+        figure.add_scatter(x=group["x"], y=group["y"], name=as_explored_label(str(name)), mode="lines", line_shape="hv")
     figure.update_xaxes(title=x_label(answer), type="log" if answer["question"] == "latency" else "linear")
     figure.update_yaxes(title=y_label(answer))
     return figure

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
 
-from iosig import query_picture
+from iosig import figures, query_picture
 
 
 def answer(question: str, rows: list[dict[str, Any]], **more: object) -> dict[str, Any]:
@@ -46,6 +48,30 @@ def test_every_question_with_a_picture_is_drawn() -> None:
         query_picture.plot_answer(axes, told)
         assert axes.has_data() and query_picture.explore_answer(told).data
         query_picture.plot_answer(Figure().subplots(), answer(question, []))
+
+
+def test_windows_years_apart_make_few_points() -> None:
+    rows = [{"layer": "posix", "window_start_s": at, "calls": 1, "wall_bytes_per_s": 8.0} for at in (1, 3e9)]
+    points = query_picture.points_of(answer("throughput", rows, window_s=0.5))
+    assert list(points["x"]) == [0, 1, 1.5, 3e9, 3e9 + 0.5] and list(points["y"]) == [0, 8, 0, 8, 0]
+
+
+def test_names_are_shown_as_they_are(tmp_path: Path) -> None:
+    names = [r"/d/$\frac{$", "/d/a$b$c", "/d/<b>bold & <a href='https://x'>"]
+    for question, more in (("calls", {}), ("throughput", {"window_s": 1.0})):
+        field = query_picture.DRAWN[question][0]
+        rows = [{"file": name, "window_start_s": 0.0, "calls": 4, field: 4.0} for name in names]
+        told = answer(question, rows, **more)
+        drawn = Figure()
+        query_picture.plot_answer(drawn.subplots(), told)
+        figures.write_picture(tmp_path / "drawn.png", drawn, names[0])  # as a formula, it would have a mistake
+        axes = drawn.axes[0]
+        legend = axes.get_legend()
+        texts = axes.get_yticklabels() if legend is None else legend.get_texts()
+        assert [text.get_text().replace(r"\$", "$") for text in texts] == names
+        data = query_picture.explore_answer(told).data
+        explored = list(data[0].y) if question == "calls" else [each.name for each in data]
+        assert [html.unescape(each) for each in explored] == names and not any("<" in each for each in explored)
 
 
 def test_what_is_no_answer_is_refused() -> None:
