@@ -3,9 +3,9 @@
 //
 // Questions about sums are answered from the sums that the blocks have, if no call was made during another one
 // (answer_from_sums.h). Else, one pass over the calls in the order of their starts, which is that of all threads and
-// traces. Memory: what the open
-// traces need (trace::Trace), a block for each active thread, and for each row some 450 bytes, at most 60 KB for
-// percentiles, and 16 bytes for each call that is in flight at the same time. It does not grow with the number of calls.
+// traces. Memory: what the open traces need (trace::Trace), a block for each active thread, and for each row some
+// 450 bytes, at most 60 KB for percentiles, and 16 bytes for each call that is in flight at the same time. It does not
+// grow with the number of calls.
 //
 // Nothing counts twice: a call that another call of the same row has caused, in the same thread, adds neither time nor
 // bytes to that row's sums, nor is it in flight beside it. Where a row has calls of several layers, its bytes are those
