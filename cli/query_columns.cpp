@@ -145,7 +145,13 @@ std::string process_name(const trace::Process& process) {
 std::vector<AnswerColumn> columns_of(std::string_view question, const Query& query,
                                      const std::vector<Statistic>& statistics) {
   std::vector<AnswerColumn> columns;
-  for (const Key key : query.by) add_key_columns(key, columns);
+  for (const Key key : query.by) {
+    std::vector<AnswerColumn> of_key;
+    add_key_columns(key, of_key);
+    for (AnswerColumn& each : of_key)  // `process` and `thread` have columns of other keys
+      if (std::ranges::find(columns, each.name, &AnswerColumn::name) == columns.end())
+        columns.push_back(std::move(each));
+  }
   columns.push_back(count_column("calls", "CALLS", [](const Row& row) { return row.calls; }));
   const bool is_calls = question == "calls";
   if (is_calls || question == "latency") {

@@ -381,6 +381,15 @@ def test_an_imported_call_without_an_end_counts_also_where_no_other_call_of_its_
     assert reads("--from", "241ns") == []
 
 
+def test_keys_with_the_same_field_have_one_column_for_it(threads: tuple[Tracing, list[Row]]) -> None:
+    tracing, _ = threads
+    words = ("query", "calls", tracing.trace, "--by", "node,process,thread,rank")
+    head = tracing.iosig(*words).stdout.splitlines()[0].split()
+    assert head[:6] == ["LAYER", "HOST", "PID", "RANK", "TID", "CALLS"]
+    (row, *_) = json.loads(tracing.iosig(*words, "--json").stdout)["rows"]
+    assert list(row)[:6] == ["layer", "host", "pid", "rank", "tid", "calls"]
+
+
 def test_numbers_beyond_64_bits_are_the_greatest_and_not_negative(iosig: Iosig, tmp_path: Path) -> None:
     calls, trace = tmp_path / "calls.csv", tmp_path / "calls.trace"
     end = 2**63 - 2
