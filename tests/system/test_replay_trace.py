@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -317,6 +318,43 @@ def test_refusals_leave_nothing(tracing: Tracing, tmp_path: Path) -> None:
     assert [path.name for path in onto.iterdir()] == ["f"]
     running.send_signal(signal.SIGINT)
     assert running.wait(20) == 130 and not onto.exists()
+
+
+@pytest.fixture
+def imported(iosig: Iosig, tmp_path: Path) -> Callable[..., Path]:
+    """Makes a trace of system calls, each 1 ms after the one before it (or at its time in seconds)."""
+
+    def make(*calls: str, times: tuple[float, ...] = ()) -> Path:
+        log, trace = tmp_path / "strace.log", tmp_path / "imported"
+        begins = times or tuple(0.001 * n for n in range(len(calls)))
+        log.write_text("".join(f"1 {1.7e9 + begin:.6f} {call} <0.000010>\n"
+                               for begin, call in zip(begins, calls, strict=True)))  # fmt: skip
+        iosig("import", log, "-o", trace)
+        return trace
+
+    return make
+
+
+def test_sparse_files_that_fit_no_storage_together_are_refused(
+    iosig: Iosig, imported: Callable[..., Path], tmp_path: Path
+) -> None:
+    """The sum of their sizes is 2^64, which 64 bits take for 0: then the storage was filled up."""
+    calls = []
+    for n in range(4):
+        calls += [f'openat(AT_FDCWD, "/d/f{n}", O_RDONLY) = 3', f"pread64(3, \"\"..., 1, {2**62 - 1}) = 1",
+                  "close(3) = 0"]  # fmt: skip
+    trace, onto = imported(*calls), tmp_path / "again"
+    assert iosig.json("replay", trace, "--dry-run")["plan"]["room_bytes"] == 2**63 - 1
+    assert "has room for" in iosig("replay", trace, "--onto", onto, check=1).stderr
+    assert not onto.exists()
+
+
+def test_think_times_beyond_the_clock_stay_long(iosig: Iosig, imported: Callable[..., Path]) -> None:
+    """A day a million times is longer than 64 bits of nanoseconds: then there was none."""
+    calls = ['openat(AT_FDCWD, "/d/f", O_WRONLY|O_CREAT, 0600) = 3', "close(3) = 0"]
+    trace = imported(*calls, times=(0, 86400))
+    plan = iosig.json("replay", trace, "--dry-run", "--think", "1e6")["plan"]
+    assert plan["think_s"] > 2e9 and plan["expected_s"] > 2e9
 
 
 ROUNDS = 6

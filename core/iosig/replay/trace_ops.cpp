@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
+
 namespace iosig {
 
 using trace::Call;
@@ -20,6 +22,10 @@ bool is_asynchronous(Call call) {
 
 std::int64_t moved_bytes(const trace::Access& access) {
   return is_asynchronous(access.call) ? access.length : access.result;
+}
+
+std::int64_t byte_sum(__int128_t one, __int128_t other) {
+  return static_cast<std::int64_t>(std::min<__int128_t>(one + other, INT64_MAX));
 }
 
 ReplayOp replay_op_of(const trace::Access& access, trace::Layer layer) {

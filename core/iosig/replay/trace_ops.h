@@ -41,6 +41,8 @@ inline constexpr std::size_t stream_kinds = std::size(stream_kind_names);
 [[nodiscard]] inline bool is_by_name(ReplayOp op) { return op >= ReplayOp::rename; }
 /// Bytes that the access moved: those that were asked for, if it is asynchronous and had no result yet.
 [[nodiscard]] std::int64_t moved_bytes(const trace::Access& access);
+/// A sum of bytes >= 0; INT64_MAX if it is greater, as that of several sparse files may be.
+[[nodiscard]] std::int64_t byte_sum(__int128_t one, __int128_t other);
 /// Whether the access only began: aio_read(3) and the like. Its duration is not that of the transfer.
 [[nodiscard]] bool is_asynchronous(trace::Call call);
 

@@ -26,27 +26,28 @@ class PlanTotals {
     if (plan_.performed++ == 0) plan_.started_ns = access.start_ns;
     ++stream.performed;
     ended_ns_ = std::max(ended_ns_, access.end_ns);
-    if (op == ReplayOp::read) plan_.read_bytes += moved_bytes(access);
-    if (op == ReplayOp::write) plan_.written_bytes += moved_bytes(access);
+    if (op == ReplayOp::read) plan_.read_bytes = byte_sum(plan_.read_bytes, moved_bytes(access));
+    if (op == ReplayOp::write) plan_.written_bytes = byte_sum(plan_.written_bytes, moved_bytes(access));
     if (stream.worker == UINT32_MAX) return;
     WorkerTime& worker = workers_[stream.worker];
     if (!worker.has_begun) worker.ended_ns = plan_.started_ns;
     worker.has_begun = true;
     const std::int64_t think_ns = think_.of(std::max<std::int64_t>(0, access.start_ns - worker.ended_ns));
     plan_.think_s += 1e-9 * static_cast<double>(think_ns);
-    worker.sum_ns += think_ns + std::max<std::int64_t>(0, access.end_ns - access.start_ns);
+    const std::int64_t call_ns = std::max<std::int64_t>(0, access.end_ns - access.start_ns);
+    worker.sum_s += 1e-9 * (static_cast<double>(think_ns) + static_cast<double>(call_ns));
     worker.ended_ns = std::max(worker.ended_ns, access.end_ns);
   }
 
   void finish() {
     plan_.original_s = 1e-9 * static_cast<double>(ended_ns_ - plan_.started_ns);
-    for (const WorkerTime& worker : workers_)
-      plan_.expected_s = std::max(plan_.expected_s, 1e-9 * static_cast<double>(worker.sum_ns));
+    for (const WorkerTime& worker : workers_) plan_.expected_s = std::max(plan_.expected_s, worker.sum_s);
   }
 
  private:
   struct WorkerTime {
-    std::int64_t ended_ns = 0, sum_ns = 0;
+    std::int64_t ended_ns = 0;
+    double sum_s = 0;
     bool has_begun = false;
   };
   TracePlan& plan_;

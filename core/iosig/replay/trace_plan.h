@@ -8,6 +8,7 @@
 // between streams, and bytes that can be checked.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -30,8 +31,10 @@ struct ThinkTime {
   double scale = 1;            ///< of the trace's think time; 0: none
   std::int64_t fixed_ns = -1;  ///< before each access; -1: the trace's counts
   [[nodiscard]] std::int64_t of(std::int64_t traced_ns) const {
+    constexpr std::int64_t longest_ns = INT64_MAX / 4;  // 73 years; can be added to a time
     if (fixed_ns >= 0) return fixed_ns;
-    return scale == 1 ? traced_ns : static_cast<std::int64_t>(scale * static_cast<double>(traced_ns));
+    if (scale == 1) return std::min(traced_ns, longest_ns);
+    return static_cast<std::int64_t>(std::min(scale * static_cast<double>(traced_ns), static_cast<double>(longest_ns)));
   }
 };
 

@@ -101,7 +101,7 @@ void TraceSurvey::add(const Access& access) {
     case ReplayOp::allocate: {
       Object& object = objects_[opened(now).object];
       set_size(object, std::max(object.size, access.offset + access.length));
-      object.written += access.length;
+      object.written = byte_sum(object.written, access.length);
       return set_room(object);
     }
     case ReplayOp::rename: return add_rename(now, false);
@@ -369,7 +369,7 @@ void TraceSurvey::add_write(const Current& now) {
     object.last_appender = now.stream;
   }
   if (length == 0) return;
-  object.written += length;
+  object.written = byte_sum(object.written, length);
   set_size(object, std::max(object.size, begin + length));
   own(object, begin, begin + length, origin_of(user, file.path));
 }
@@ -464,10 +464,10 @@ void TraceSurvey::finish() {
   for (std::uint32_t number = 0; number < plan_.paths.size(); ++number) {
     const PlannedPath& path = plan_.paths[number];
     if (path.initial_size < 0) continue;
-    plan_.initial_bytes += path.initial_size;
+    plan_.initial_bytes = byte_sum(plan_.initial_bytes, path.initial_size);
     if (path.initial_size > 0) plan_.groups[path.group].origins.push_back(initial_origin(number));
   }
-  plan_.room_bytes = plan_.initial_bytes + peak_room_;
+  plan_.room_bytes = byte_sum(plan_.initial_bytes, peak_room_);
   list_finals();
 }
 

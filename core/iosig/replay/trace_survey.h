@@ -112,7 +112,7 @@ class TraceSurvey {
   std::set<std::uint32_t> made_directories_, removed_directories_;
   std::vector<std::uint64_t> ops_;  ///< of each stream
   std::uint64_t waits_ = 0, ranges_ = 0;
-  std::int64_t room_ = 0, peak_room_ = 0;
+  __int128_t room_ = 0, peak_room_ = 0;  ///< of up to 2^32 files of 2^63 bytes
 };
 
 }  // namespace iosig
