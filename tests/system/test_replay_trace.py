@@ -357,6 +357,29 @@ def test_think_times_beyond_the_clock_stay_long(iosig: Iosig, imported: Callable
     assert plan["think_s"] > 2e9 and plan["expected_s"] > 2e9
 
 
+# A name that keeps its file, and one of two names of a file that becomes the other one, which keeps both.
+RENAMES_TO_ITSELF = """
+import os
+os.mkdir("d")
+open("d/x", "w").write("x" * 5000)
+os.rename("d/x", "d/../d/x")
+open("d/x").read()
+os.link("d/x", "d/y")
+os.rename("d/x", "d/y")
+os.rename("d", "./d")
+open("d/x").read(); open("d/y").read()
+"""
+
+
+def test_a_file_that_is_renamed_to_itself_is_still_there(tracing: Tracing, tmp_path: Path) -> None:
+    tracing(*PYTHON, RENAMES_TO_ITSELF)
+    onto = tmp_path / "again"
+    document = replay(tracing, onto, "--verify", "--keep")
+    assert document["plan"]["initial_files"] == 0
+    assert sizes(onto) == sizes(tracing.directory / "d") == {"x": 5000, "y": 5000}
+    assert document["check"]["files"] == 2
+
+
 ROUNDS = 6
 CSV = "host,pid,rank,call,path,fd,offset,length,start_ns,end_ns,result\n"
 

@@ -183,7 +183,8 @@ void TraceSurvey::add_rename(const Current& now, bool keeps_old) {
   if (to == no_path) return;
   follow_name(now, now.path);
   follow_name(now, to);
-  if (is_directory(now.path)) {
+  if (names_same(now.path, to)) {  // rename(2) does nothing
+  } else if (is_directory(now.path)) {
     move_directory(full_names_[now.path], full_names_[to]);
     made_directories_.insert(to);
   } else {
@@ -197,6 +198,12 @@ void TraceSurvey::add_rename(const Current& now, bool keeps_old) {
   }
   change_name(now, now.path);
   change_name(now, to);
+}
+
+bool TraceSurvey::names_same(std::uint32_t one, std::uint32_t other) const {
+  if (one == other) return true;
+  const auto first = named_.find(full_names_[one]), second = named_.find(full_names_[other]);
+  return first != named_.end() && second != named_.end() && first->second == second->second;
 }
 
 void TraceSurvey::move_directory(const std::string& from, const std::string& to) {

@@ -89,6 +89,8 @@ class TraceSurvey {
   void set_room(Object& object);
   void add_truncate(const Current& now);
   void add_rename(const Current& now, bool keeps_old);
+  /// Whether both names are those of one file, as far as the trace tells.
+  [[nodiscard]] bool names_same(std::uint32_t one, std::uint32_t other) const;
   void move_directory(const std::string& from, const std::string& to);
   [[nodiscard]] std::uint32_t origin_of(User& user, std::uint32_t path);
   void own(Object& object, std::int64_t begin, std::int64_t end, std::uint32_t origin);
