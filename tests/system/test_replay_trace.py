@@ -380,6 +380,18 @@ def test_a_file_that_is_renamed_to_itself_is_still_there(tracing: Tracing, tmp_p
     assert document["check"]["files"] == 2
 
 
+def test_directories_without_files_go_with_the_replay(tracing: Tracing, tmp_path: Path) -> None:
+    """Those above a directory that the program made stayed, as something that another program had put there."""
+    (tracing.directory / "a" / "b").mkdir(parents=True)
+    for program in ("os.mkdir('a/b/c'); open('f', 'w').close()", "os.mkdir('a/b/d')"):
+        tracing(*PYTHON, "import os; " + program)
+        done = tracing.iosig("replay", tracing.trace, "--onto", tmp_path / "again", "--json",
+                             "--files", f"{tracing.directory}/*")  # fmt: skip
+        assert json.loads(done.stdout)["replay"]["made_at_need"] == 0
+        assert "another program" not in done.stderr and not (tmp_path / "again").exists()
+    assert json.loads(done.stdout)["plan"]["directory"] == str(tracing.directory / "a/b")
+
+
 ROUNDS = 6
 CSV = "host,pid,rank,call,path,fd,offset,length,start_ns,end_ns,result\n"
 

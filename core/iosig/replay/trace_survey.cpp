@@ -484,26 +484,37 @@ void TraceSurvey::name_paths() {
   for (const Object& object : objects_)
     if (object.is_file)
       for (const std::uint32_t path : object.paths) is_file[path] = true;
+  const auto is_only_directory = [&](std::uint32_t path) {
+    return !is_file[path] && (made_directories_.contains(path) || removed_directories_.contains(path));
+  };
   std::set<std::string, std::less<>> directories;
+  const auto add_directories = [&](std::string_view name) {
+    for (; !name.empty(); name = directory_of(name))
+      if (!directories.emplace(name).second) break;
+  };
   std::optional<std::string> common;
+  const auto add_to_common = [&](std::string_view parent) {
+    common = common ? std::string(common_directory(*common, parent)) : std::string(parent);
+  };
   for (std::uint32_t path = 0; path < plan_.paths.size(); ++path) {
     if (!is_file[path]) continue;
-    const std::string_view parent = directory_of(full_names_[path]);
-    common = common ? std::string(common_directory(*common, parent)) : std::string(parent);
-    for (std::string_view name = parent; !name.empty(); name = directory_of(name))
-      if (!directories.emplace(name).second) break;
+    add_to_common(directory_of(full_names_[path]));
+    add_directories(directory_of(full_names_[path]));
   }
+  if (!common)
+    for (std::uint32_t path = 0; path < plan_.paths.size(); ++path)
+      if (is_only_directory(path)) add_to_common(directory_of(full_names_[path]));
   const std::size_t cut = !common || common->empty() ? 0 : common->size() + 1;
   plan_.common = "/" + common.value_or("");
   const auto is_in = [&](std::string_view name) { return name.size() > cut && (cut == 0 || is_below(name, *common)); };
+  for (std::uint32_t path = 0; path < plan_.paths.size(); ++path)
+    if (is_only_directory(path) && is_in(full_names_[path])) add_directories(full_names_[path]);
   for (std::uint32_t path = 0; path < plan_.paths.size(); ++path) {
     const std::string& name = full_names_[path];
     PlannedPath& planned = plan_.paths[path];
-    planned.is_directory = directories.contains(name) || (!is_file[path] && made_directories_.contains(path)) ||
-                           (!is_file[path] && removed_directories_.contains(path));
+    planned.is_directory = directories.contains(name) || is_only_directory(path);
     if ((!is_file[path] && !planned.is_directory) || !is_in(name)) continue;
     planned.name = name.substr(cut);
-    if (planned.is_directory) directories.insert(name);
     if (!planned.is_directory) ++plan_.files;
   }
   for (const std::string& name : directories) {
