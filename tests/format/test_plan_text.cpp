@@ -136,6 +136,16 @@ TEST_CASE("plan: what does not fit together is refused with its place") {
   CHECK(has(plan_refusal([](Plan& plan) { plan.regions[2].length_bytes = 0; }), "region 2: is empty"));
   CHECK(has(plan_refusal([](Plan& plan) { plan.regions[2].file = 1; }), "region 2: there is no file 1"));
   CHECK(has(plan_refusal([](Plan& plan) { plan.files[0].bytes = UINT64_MAX; }), "file 0: is larger"));
+  CHECK(has(plan_refusal([](Plan& plan) {
+              plan.files.push_back({plan.files[0].path + "x", 1});
+              plan.files.push_back(plan.files[0]);
+            }),
+            "file 2: has the path of an earlier one"));
+  CHECK(has(plan_refusal([](Plan& plan) {
+              plan.regions.clear();
+              for (PlannedWindow& window : plan.windows) window.placements.clear(), window.moves.clear();
+            }),
+            "there is no region"));
   CHECK(has(plan_refusal([](Plan& plan) { plan.home = 2; }), "home: there is no class 2"));
   CHECK(has(plan_refusal([](Plan& plan) { plan.window_s = -1; }), "length of the windows"));
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string_view>
 
 #include "iosig/base/units.h"
 
@@ -89,6 +91,10 @@ Result<void> checked(const Plan& plan) {
   if (!is_time(plan.window_s)) return wrong("the length of the windows is negative or no number");
   for (std::size_t n = 0; n < plan.files.size(); ++n)
     if (plan.files[n].bytes > max_bytes) return wrong("file {}: is larger than 2^63 - 1 bytes", n);
+  std::set<std::string_view> paths;
+  for (std::size_t n = 0; n < plan.files.size(); ++n)
+    if (!paths.insert(plan.files[n].path).second) return wrong("file {}: has the path of an earlier one", n);
+  if (plan.regions.empty()) return wrong("there is no region");
   if (auto sound = check_regions(plan); !sound) return sound;
   if (plan.windows.empty()) return wrong("there is no window");
   for (std::size_t n = 0; n < plan.windows.size(); ++n)

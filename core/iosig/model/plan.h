@@ -64,15 +64,16 @@ struct Plan {
   std::vector<std::vector<std::string>> server_names;  ///< of each class, in the order of their numbers
   std::uint32_t home = 0;                              ///< the class that regions live on by default
   double window_s = 0;                                 ///< 0: one window of unknown length
-  std::vector<PlannedFile> files;
-  std::vector<PlannedRegion> regions;  ///< by file, then by number
-  std::vector<PlannedWindow> windows;  ///< at least one
+  std::vector<PlannedFile> files;                      ///< each path once
+  std::vector<PlannedRegion> regions;                  ///< by file, then by number; at least one
+  std::vector<PlannedWindow> windows;                  ///< at least one
 
   bool operator==(const Plan&) const = default;
 };
 
-/// Returns nothing, or `bad_input` with the place: a number that is out of range, lists of unequal length, regions that
-/// overlap or are not in order, stripes without any server, windows that overlap, a time that is no number.
+/// Returns nothing, or `bad_input` with the place: a number that is out of range, lists of unequal length, a path
+/// of two files, no region, regions that overlap or are not in order, stripes without any server, windows that overlap,
+/// a time that is no number.
 [[nodiscard]] Result<void> checked(const Plan& plan);
 
 /// Requests of a window.
