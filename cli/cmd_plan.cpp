@@ -160,7 +160,8 @@ Result<MadePlan> new_plan(const PlanArguments& options, const Console& console) 
   if (processes != demand->processes)
     for (simulate::WindowRequests& window : demand->input.moments) simulate::deal(window.requests, processes);
   how.migration.horizon = options.horizon;
-  how.application = options.application.empty() ? demand->application : options.application;
+  // A plan is JSON, which holds no other bytes; the map must have the same name.
+  how.application = printable(options.application.empty() ? demand->application : options.application);
   auto plan = make_plan(demand->input, *servers, how);
   if (!plan) return pass_on(plan.error());
   if (plan->trial) note_trial(*plan->trial, console);

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -203,6 +205,8 @@ def test_patterns_count_by_their_loops(iosig: Iosig, tmp_path: Path) -> None:
         ('offset,length,kind,path\n1,2,read,"x\n', "2: a quote is not closed"),
         ("offset,length,kind\n9223372036854775807,1,read\n", "ends beyond 2^63 - 1"),
         ("offset,length,kind\n9223372036854775808,1,read\n", "ends beyond 2^63 - 1"),
+        ("offset,length,kind,path\n1,2,read,/a\n1,9223372036854775807,read,/b\n", "a.csv:3: '/b': a request of"),
+        ("0 1\n# of a sparse file\n9223372036854775807 1\n", "a.csv:3: 'a.csv': a request of"),
         ("1 2\n3\n", "2: expected offset and length"),
         ("0 1\n4611686018427387904 1\n", "use larger regions"),
     ],
@@ -222,6 +226,35 @@ def test_one_request_and_negative_times_are_planned(iosig: Iosig, tmp_path: Path
     assert plan["files"] == [{"path": "/out", "bytes": 1}, {"path": "a,%20b", "bytes": 1}]
     assert [window["start_s"] for window in plan["windows"]] == [-700, -100]
     assert plan["servers"]["processes"] == 2
+
+
+NO_UTF8 = os.fsdecode(b"so\xfflver\n")
+
+
+@pytest.mark.parametrize("how", [(), ("--application", NO_UTF8)])
+def test_a_map_goes_on_whatever_the_name_of_the_program(iosig: Iosig, tmp_path: Path, how: tuple[str, ...]) -> None:
+    """A plan is JSON, which holds no bytes that are no UTF-8: it came back with another name than the map's."""
+    program = tmp_path / NO_UTF8
+    shutil.copy("/bin/dd", program)
+    iosig("trace", "-o", tmp_path / "t", "--", program, "if=/dev/zero", f"of={tmp_path / 'out'}", "bs=4096", "count=9",
+          "status=none")  # fmt: skip
+    plan, table = tmp_path / "a.plan", tmp_path / "a.map"
+    given = ["plan", "--trace", tmp_path / "t", "--storage", SERVERS, "--map", table, *how]
+    iosig(*given, "-o", plan)
+    assert json.loads(plan.read_text())["application"] == "so\\xfflver\\x0a"
+    iosig(*given, "--current", plan)
+    assert len(windows_of(table)) == 2
+
+
+def test_names_of_classes_do_not_reach_the_terminal_as_they_are(iosig: Iosig, tmp_path: Path) -> None:
+    trace, storage, plan = accesses(tmp_path / "a.csv", 50), tmp_path / "s.toml", tmp_path / "a.plan"
+    storage.write_text(SERVERS.read_text().replace('class = "hdd"', 'class = "\\u001b[31m"'))
+    iosig("plan", "--trace", trace, "--storage", storage, "-o", plan)
+    refused = iosig("plan", "--trace", trace, "--storage", SERVERS, "--current", plan, check=2).stderr
+    assert "12 \\x1b[31m, 4 ssd" in refused and "\x1b" not in refused
+    storage.write_text(SERVERS.read_text().replace('class = "hdd"', 'class = "\u00e9t\u00e9"'))
+    picture = iosig("plan", "--trace", trace, "--storage", storage, "--plot").stdout
+    assert "?" in picture.splitlines()[1] and picture.isascii()
 
 
 def test_servers_that_cannot_be_planned_for_are_refused(iosig: Iosig, tmp_path: Path) -> None:

@@ -100,7 +100,8 @@ std::vector<MappedPlacement> placements_of(const Plan& plan) {
 Result<std::vector<MappedPlacement>> continued_placements(const Plan& plan, const Plan& current,
                                                           std::span<const MappedPlacement> stored) {
   const auto whose = [](const Plan& each) {
-    return fmt::format("'{}' with {} processes", printable(each.application), each.servers.processes);
+    return fmt::format("'{}' with {} process{}", printable(each.application), each.servers.processes,
+                       each.servers.processes == 1 ? "" : "es");
   };
   if (plan.application != current.application || plan.servers.processes != current.servers.processes)
     return fail(ErrorKind::infeasible, "this plan is for {}, and the current one for {}; expected the same",
