@@ -34,13 +34,14 @@ class RequestLines {
 
   /// Sets `out`; returns false for a line that is no request. Fails with `bad_input`, "source:line: ...".
   [[nodiscard]] Result<bool> read(std::string_view line, RequestLine& out);
+  /// `bad_input` about the present line: "source:line: what".
+  [[nodiscard]] tl::unexpected<Error> wrong(std::string_view what) const;
 
  private:
   enum Field { path, offset, length, call, kind, start_ns, start_s, rank, host, pid, layer, result, fields };
   [[nodiscard]] Result<void> read_header(std::string_view line);
   [[nodiscard]] Result<bool> read_numbers(std::string_view line, RequestLine& out) const;
   [[nodiscard]] Result<bool> read_fields(std::string_view line, RequestLine& out);
-  [[nodiscard]] tl::unexpected<Error> wrong(std::string_view what) const;
   [[nodiscard]] std::string_view value(Field field) const;
 
   std::string source_;

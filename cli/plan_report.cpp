@@ -108,7 +108,8 @@ char letter_of(const Plan& plan, const PlannedWindow& window, std::size_t first,
   const auto most = std::ranges::max_element(held);
   const std::string& name = plan.servers.classes[static_cast<std::size_t>(most - held.begin())].name;
   const bool is_mixed = std::ranges::count_if(held, [](double bytes) { return bytes > 0; }) > 1;
-  const auto letter = static_cast<unsigned char>(name.empty() ? '?' : name.front());
+  const auto first_byte = static_cast<unsigned char>(name.empty() ? '?' : name.front());
+  const unsigned char letter = std::isgraph(first_byte) != 0 ? first_byte : '?';  // others take no column, or several
   return static_cast<char>(is_mixed ? std::toupper(letter) : std::tolower(letter));
 }
 

@@ -178,7 +178,8 @@ Result<PlanDemand> from_file(const PlanSource& source, const PlanGranularity& gr
     if (line.path.empty()) line.path = unnamed;
     if (!source.files.empty() && !trace::matches_file(source.files, line.path)) return {};
     line.request.process = processes.add(line.process, line.host, line.has_rank);
-    return collector.add(line.path, line.request);
+    const auto added = collector.add(line.path, line.request);
+    return added ? Result<void>{} : lines.wrong(added.error().message);
   });
   if (const auto read = for_each_part(source.trace, std::ref(parts)); !read) return pass_on(read.error());
   if (parts.pattern() != nullptr) return from_pattern(source, granularity, *parts.pattern());

@@ -146,6 +146,11 @@ TEST_CASE("plan: what does not fit together is refused with its place") {
               for (PlannedWindow& window : plan.windows) window.placements.clear(), window.moves.clear();
             }),
             "there is no region"));
+  CHECK(has(plan_refusal([](Plan& plan) {
+              plan.servers.classes[0].name = "\x1b[31m";
+              plan.servers.classes[0].read.startup_s = -1;
+            }),
+            "server class '\\x1b[31m'"));
   CHECK(has(plan_refusal([](Plan& plan) { plan.home = 2; }), "home: there is no class 2"));
   CHECK(has(plan_refusal([](Plan& plan) { plan.window_s = -1; }), "length of the windows"));
 }

@@ -8,12 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include "iosig/base/text.h"
+
 namespace iosig {
 namespace {
 
 std::string words_of(const Servers& servers) {
   std::vector<std::string> words;
-  for (const ServerClass& each : servers.classes) words.push_back(fmt::format("{} {}", each.count, each.name));
+  for (const ServerClass& each : servers.classes)
+    words.push_back(fmt::format("{} {}", each.count, printable(each.name)));
   return fmt::format("{}", fmt::join(words, ", "));
 }
 

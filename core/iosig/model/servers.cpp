@@ -2,18 +2,20 @@
 
 #include <cmath>
 
+#include "iosig/base/text.h"
+
 namespace iosig {
 namespace {
 
 Result<void> checked_service(const std::string& name, const char* direction, const ServiceTime& service) {
   if (!(std::isfinite(service.startup_s) && service.startup_s >= 0))
-    return fail(ErrorKind::bad_input, "server class '{}': the start-up time of a {} is {} s; expected 0 or more", name,
-                direction, service.startup_s);
+    return fail(ErrorKind::bad_input, "server class '{}': the start-up time of a {} is {} s; expected 0 or more",
+                printable(name), direction, service.startup_s);
   if (!(std::isfinite(service.s_per_byte) && service.s_per_byte > 0))
     return fail(ErrorKind::bad_input,
                 "server class '{}': the {} transfer time is {} s per byte; expected more than 0 "
                 "and finite: give the bandwidth of its storage",
-                name, direction, service.s_per_byte);
+                printable(name), direction, service.s_per_byte);
   return {};
 }
 
