@@ -45,15 +45,19 @@ struct PlanArguments {
   PlotOptions plot;
 };
 
-/// Refuses an output that would replace an input or the other output. Must be called before anything is written.
+/// Refuses an output that would replace an input or another output. Must be called before anything is written.
 Result<void> check_outputs(const PlanArguments& options) {
-  const bool is_one = !options.output.empty() && options.output == options.map;
-  if (is_one || is_same_file(options.output, options.map))
-    return fail(ErrorKind::usage, "--output and --map both name '{}'", printable(options.map));
-  for (const std::string& output : {options.output, options.map})
+  using Output = std::pair<const char*, const std::string&>;
+  const Output outputs[] = {{"--output", options.output}, {"--map", options.map}, {"--plot", options.plot.picture}};
+  for (const auto& [option, output] : outputs) {
+    if (output.empty()) continue;
+    for (const auto& [other_option, other] : outputs)
+      if (&other != &output && (output == other || is_same_file(output, other)))
+        return fail(ErrorKind::usage, "{} and {} both name '{}'", option, other_option, printable(other));
     for (const std::string& input : {options.source.trace, options.storage, options.show, options.current})
       if (is_same_file(output, input))
         return fail(ErrorKind::usage, "'{}' is the input too; name another file for the output", printable(output));
+  }
   return {};
 }
 
@@ -218,6 +222,18 @@ Result<void> write(const MadePlan& made, const PlanArguments& options, const Con
   return {};
 }
 
+/// Explains the plan, or draws it here; nothing if the picture is a file.
+void say_plan(const Plan& plan, const PlanArguments& options, const Console& console) {
+  constexpr std::size_t frame = 10, usual_columns = 80;
+  const Screen screen = screen_of(STDOUT_FILENO);
+  const std::size_t columns = screen.columns == SIZE_MAX ? usual_columns : std::max(2 * frame, screen.columns);
+  const bool has_picture = !options.plot.picture.empty();
+  if (options.plot.is_wanted && !has_picture)
+    console.say(plan_picture(plan, columns - frame));
+  else if (!has_picture || options.dry_run)
+    console.say(plan_words(plan, options.all ? SIZE_MAX : listed_regions));
+}
+
 int run_plan(const PlanArguments& options, Console& console) {
   if (options.show.empty() && options.source.trace.empty())
     return console.fail(
@@ -233,22 +249,20 @@ int run_plan(const PlanArguments& options, Console& console) {
   if (!made) return console.fail(made.error());
   const Plan& plan = made->plan;
   if (const auto written = write(*made, options, console); !written) return console.fail(written.error());
-  if (!options.plot.picture.empty()) return draw_picture_file(options.plot, "plan", plan_text(plan), {}, console);
   if (console.json) {
     nlohmann::ordered_json document = plan_json(plan);
     if (made->simulation) document["simulation"] = simulation_json(*made->simulation);
     console.say_json(plan_schema, document);
-    return yes;
   }
-  constexpr std::size_t frame = 10, usual_columns = 80;
-  const Screen screen = screen_of(STDOUT_FILENO);
-  const std::size_t columns = screen.columns == SIZE_MAX ? usual_columns : std::max(2 * frame, screen.columns);
-  console.say(options.plot.is_wanted ? plan_picture(plan, columns - frame)
-                                     : plan_words(plan, options.all ? SIZE_MAX : listed_regions));
-  if (made->simulation) {
+  const bool has_picture = !options.plot.picture.empty();
+  if (has_picture && options.dry_run)
+    console.note(fmt::format("would write '{}': a picture", printable(options.plot.picture)));
+  if (!console.json) say_plan(plan, options, console);
+  if (!console.json && made->simulation) {
     console.say(simulation_title(*made->simulation));
     console.say(simulation_table(plan, *made->simulation));
   }
+  if (has_picture && !options.dry_run) return draw_picture_file(options.plot, "plan", plan_text(plan), {}, console);
   return yes;
 }
 

@@ -228,6 +228,26 @@ def test_one_request_and_negative_times_are_planned(iosig: Iosig, tmp_path: Path
     assert plan["servers"]["processes"] == 2
 
 
+def test_a_picture_replaces_no_other_file_and_is_not_drawn_by_a_dry_run(iosig: Iosig, tmp_path: Path) -> None:
+    how: list[object] = ["plan", "--storage", SERVERS]
+    trace, current, picture = tmp_path / "a.png", tmp_path / "b.html", tmp_path / "c.html"
+    iosig(*how, "--trace", accesses(trace, 50), "-o", current)
+    before = trace.read_bytes(), current.read_bytes()
+    for inputs in (["--trace", trace], ["--show", current], ["--trace", trace, "--current", current]):
+        for own in inputs[1::2]:
+            assert "is the input too" in iosig("plan", *inputs, "--plot", own, check=2).stderr
+    for option in ("--output", "--map"):
+        done = iosig(*how, "--trace", trace, option, picture, "--plot", picture, check=2)
+        assert "both name" in done.stderr and not picture.exists()
+    assert (trace.read_bytes(), current.read_bytes()) == before
+
+    done = iosig(*how, "--trace", trace, "--plot", picture, "--dry-run")
+    assert "would write" in done.stderr and "window 0" in done.stdout and not picture.exists()
+    drawn = iosig(*how, "--trace", trace, "--plot", picture, "--simulate", "--json")
+    assert picture.exists() and "simulation" in json.loads(drawn.stdout)
+    assert "BASELINE" in iosig(*how, "--trace", trace, "--plot", picture, "--simulate").stdout
+
+
 NO_UTF8 = os.fsdecode(b"so\xfflver\n")
 
 
