@@ -3,11 +3,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "iosig/replay/made_files.h"
 #include "iosig/replay/target_tree.h"
 #include "iosig/replay/trace_content.h"
 
@@ -78,6 +81,37 @@ TEST_CASE("target tree: links are neither opened nor emptied, and what others pu
   CHECK(std::filesystem::file_size(root + "/d/theirs") == 8);
   CHECK_FALSE(TargetTree::make(root, 10));
   std::filesystem::remove_all(scratch);
+}
+
+TEST_CASE("target tree: a file that another process is just making is the replay's own") {
+  std::string scratch = (std::filesystem::temp_directory_path() / "iosig-target-XXXXXX").string();
+  REQUIRE(::mkdtemp(scratch.data()) != nullptr);
+  const std::string root = scratch + "/root";
+  auto tree = TargetTree::make(root, 10);
+  REQUIRE(tree);
+  auto other = tree->again();
+  REQUIRE(other);
+  std::ofstream(root + "/f").flush();  // made, and not added yet
+  const std::jthread adding([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    CHECK(other->adopt("f", 0));
+  });
+  const int opened = tree->open_file("f", O_RDWR | O_CREAT);
+  CHECK(opened >= 0);
+  if (opened >= 0) ::close(opened);
+  std::filesystem::remove_all(scratch);
+}
+
+TEST_CASE("made files: a file stays known whose number was that of a file that is forgotten after it was deleted") {
+  iosig::MadeFiles made(1);
+  struct stat file {};
+  file.st_ino = 7;
+  CHECK(made.add(file));
+  CHECK(made.add(file));  // another process makes a file as soon as the first one is deleted,
+  made.forget(file);      // and before that is told
+  CHECK(made.has(file));
+  made.forget(file);
+  CHECK_FALSE(made.has(file));
 }
 
 TEST_CASE("trace content: each byte must be that of an origin, or zero") {

@@ -48,7 +48,6 @@ bool MadeFiles::add(const struct stat& file) {
     std::uint64_t found = place.load();
     while (found == never_used || found == free_again)
       if (place.compare_exchange_weak(found, key)) return true;
-    if (found == key) return true;
   }
   return false;
 }
@@ -56,7 +55,11 @@ bool MadeFiles::add(const struct stat& file) {
 bool MadeFiles::has(const struct stat& file) const { return find(key_of(file)) != nullptr; }
 
 void MadeFiles::forget(const struct stat& file) {
-  if (std::atomic<std::uint64_t>* const place = find(key_of(file))) place->store(free_again);
+  const std::uint64_t key = key_of(file);
+  while (std::atomic<std::uint64_t>* const place = find(key)) {
+    std::uint64_t found = key;
+    if (place->compare_exchange_strong(found, free_again)) return;
+  }
 }
 
 }  // namespace iosig

@@ -18,10 +18,11 @@ class MadeFiles {
   explicit MadeFiles(std::size_t most);
   [[nodiscard]] bool is_made() const { return !table_.empty(); }
 
-  /// Returns false if there is no room left.
+  /// Once for each file that is made. Returns false if there is no room left.
   bool add(const struct stat& file);
   [[nodiscard]] bool has(const struct stat& file) const;
-  /// For a file whose last name is deleted: another program's file may get its number.
+  /// Once for each file whose last name was deleted: another program's file may get its number. If another process of
+  /// the replay has got it already, and added its file, that one stays.
   void forget(const struct stat& file);
 
  private:

@@ -19,6 +19,7 @@ constexpr std::string_view made_word = "made ", taken_word = "taken ";  ///< bef
 constexpr std::size_t max_component = 255, kept_of_long_component = 200;
 constexpr std::size_t max_opened = 256;
 constexpr int max_open_tries = 100;
+constexpr int most_naps = 100, nap_us = 1000;
 constexpr int walk_flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr mode_t file_mode = 0600, directory_mode = 0700;
 
@@ -137,7 +138,13 @@ bool TargetTree::adopt(const std::string& name, std::int64_t size) {
 
 int TargetTree::refusal_of(const struct stat& file) const {
   if (S_ISLNK(file.st_mode)) return -ELOOP;
-  return S_ISREG(file.st_mode) && made_->has(file) ? 0 : -EMLINK;
+  if (!S_ISREG(file.st_mode)) return -EMLINK;
+  // Another process of the replay may have made it just now, and not have added it yet.
+  for (int naps = 0; !made_->has(file); ++naps) {
+    if (file.st_nlink != 1 || file.st_uid != ::geteuid() || naps == most_naps) return -EMLINK;
+    ::usleep(nap_us);
+  }
+  return 0;
 }
 
 int TargetTree::inspect(const Place& place, struct stat& file) const {
