@@ -392,6 +392,55 @@ def test_directories_without_files_go_with_the_replay(tracing: Tracing, tmp_path
     assert json.loads(done.stdout)["plan"]["directory"] == str(tracing.directory / "a/b")
 
 
+# Directories in a directory that gets another name: made by the program, and there before; with a file, and without.
+RENAMES_A_TREE = """
+import os
+os.makedirs("d/e/h"); open("d/e/f", "w").write("x" * 100); os.mkdir("d/empty")
+os.rename("d", "g")
+open("g/e/f").read(); os.rmdir("g/empty"); open("g/e/h/new", "w").write("y"); os.mkdir("g/e/k")
+os.rename("g/e/h", "z"); open("z/new").read()
+open("there/a/b/c").read(); os.rename("there", "moved"); open("moved/a/b/c").read(); os.mkdir("moved/a/n")
+"""
+
+
+def test_directories_in_a_renamed_directory_go_with_it(tracing: Tracing, tmp_path: Path) -> None:
+    (tracing.directory / "there" / "a" / "b").mkdir(parents=True)
+    (tracing.directory / "there" / "a" / "b" / "c").write_bytes(bytes(50))
+    tracing(*PYTHON, RENAMES_A_TREE)
+    onto = tmp_path / "again"
+    document = replay(tracing, onto, "--verify", "--keep")
+    assert document["replay"]["failed"] == document["replay"]["made_at_need"] == 0
+    for root in (onto, tracing.directory):
+        found = sorted(str(path.relative_to(root)) for path in root.rglob("*"))
+        assert found == ["g", "g/e", "g/e/f", "g/e/k", "moved", "moved/a", "moved/a/b", "moved/a/b/c", "moved/a/n", "z",
+                         "z/new"]  # fmt: skip
+    shutil.rmtree(onto)
+    replay(tracing, onto)
+    assert not onto.exists()
+
+
+def test_a_directory_is_renamed_and_removed_after_what_others_did_below_it(iosig: Iosig, tmp_path: Path) -> None:
+    """Each access begins 0.1 s after the one before it: the third and fourth process have to wait for the second."""
+    lines = [
+        "1 1700000000.0 mkdir(\"/w/d\", 0700) = 0 <0.00001>",
+        "1 1700000000.01 mkdir(\"/w/old\", 0700) = 0 <0.00001>",
+        "2 1700000000.1 openat(AT_FDCWD, \"/w/d/x\", O_WRONLY|O_CREAT, 0600) = 3 <0.00001>",
+        "2 1700000000.2 write(3, \"\"..., 100) = 100 <0.00001>",
+        "2 1700000000.3 close(3) = 0 <0.00001>",
+        "2 1700000000.4 openat(AT_FDCWD, \"/w/old/y\", O_WRONLY|O_CREAT, 0600) = 3 <0.00001>",
+        "2 1700000000.5 close(3) = 0 <0.00001>",
+        "2 1700000000.6 rename(\"/w/old/y\", \"/w/y\") = 0 <0.00001>",
+        "3 1700000000.7 rename(\"/w/d\", \"/w/g\") = 0 <0.00001>",
+        "4 1700000000.8 rmdir(\"/w/old\") = 0 <0.00001>",
+    ]
+    log, trace, onto = tmp_path / "strace.log", tmp_path / "imported", tmp_path / "again"
+    log.write_text("\n".join(lines) + "\n")
+    iosig("import", log, "-o", trace)
+    document = iosig.json("replay", trace, "--onto", onto, "--keep", "--compute", "100ms")
+    assert document["replay"]["failed"] == document["replay"]["made_at_need"] == 0
+    assert sizes(onto) == {"g/x": 100, "y": 0} and not (onto / "old").exists()
+
+
 ROUNDS = 6
 CSV = "host,pid,rank,call,path,fd,offset,length,start_ns,end_ns,result\n"
 

@@ -109,6 +109,7 @@ void TraceSurvey::add(const Access& access) {
     case ReplayOp::unlink: {
       if (is_directory(path)) {  // by unlinkat(2), which the trace does not tell apart
         follow_name(now, path);
+        follow_below(now, path);
         removed_directories_.insert(path);
         return change_name(now, path);
       }
@@ -125,6 +126,7 @@ void TraceSurvey::add(const Access& access) {
       return change_name(now, path);
     case ReplayOp::remove_directory:
       follow_name(now, path);
+      follow_below(now, path);
       removed_directories_.insert(path);
       return change_name(now, path);
     case ReplayOp::follow:
@@ -185,7 +187,9 @@ void TraceSurvey::add_rename(const Current& now, bool keeps_old) {
   follow_name(now, to);
   if (names_same(now.path, to)) {  // rename(2) does nothing
   } else if (is_directory(now.path)) {
-    move_directory(full_names_[now.path], full_names_[to]);
+    follow_below(now, now.path);
+    follow_below(now, to);
+    move_directory(now.path, to);
     made_directories_.insert(to);
   } else {
     const std::uint32_t object = object_named(now.path, true);
@@ -206,23 +210,34 @@ bool TraceSurvey::names_same(std::uint32_t one, std::uint32_t other) const {
   return first != named_.end() && second != named_.end() && first->second == second->second;
 }
 
-void TraceSurvey::move_directory(const std::string& from, const std::string& to) {
+std::uint32_t TraceSurvey::path_named(const std::string& name) {
+  const auto [known, is_new] = by_name_.try_emplace(name, static_cast<std::uint32_t>(plan_.paths.size()));
+  if (is_new) {
+    plan_.paths.push_back({.path = "/" + name});
+    full_names_.push_back(name);
+    joined_.push_back(known->second);
+  }
+  return known->second;
+}
+
+void TraceSurvey::move_directory(std::uint32_t from_path, std::uint32_t to_path) {
+  const std::string from = full_names_[from_path], to = full_names_[to_path];  // path_named() moves them
   const std::string below = from + "/";
   std::vector<std::string> moved;
-  for (auto at = named_.lower_bound(below); at != named_.end() && at->first.starts_with(below); ++at)
-    moved.push_back(at->first);
+  for (auto at = by_name_.lower_bound(below); at != by_name_.end() && at->first.starts_with(below); ++at)
+    if (named_.contains(at->first) || made_directories_.contains(at->second)) moved.push_back(at->first);
   for (const std::string& name : moved) {
-    const std::uint32_t object = named_.at(name);
-    const auto [known, is_new] =
-        by_name_.try_emplace(to + name.substr(from.size()), static_cast<std::uint32_t>(plan_.paths.size()));
-    if (is_new) {
-      plan_.paths.push_back({.path = "/" + known->first});
-      full_names_.push_back(known->first);
-      joined_.push_back(known->second);
-    }
-    join(by_name_.at(name), known->second);
-    give_name(known->second, object);
-    take_name(by_name_.at(name));
+    const std::string new_name = to + name.substr(from.size());
+    const std::uint32_t old_path = by_name_.at(name), path = path_named(new_name);
+    for (std::string_view above = directory_of(new_name); above.size() > to.size(); above = directory_of(above))
+      made_directories_.insert(path_named(std::string(above)));
+    if (made_directories_.contains(old_path)) made_directories_.insert(path);
+    const auto named = named_.find(name);
+    if (named == named_.end()) continue;
+    const std::uint32_t object = named->second;
+    join(old_path, path);
+    give_name(path, object);
+    take_name(old_path);
   }
 }
 
@@ -251,10 +266,18 @@ void TraceSurvey::follow_users(const Current& now, const Object& object, bool al
 }
 
 void TraceSurvey::follow_name(const Current& now, std::uint32_t path) {
-  if (const auto change = changes_.find(path); change != changes_.end()) add_wait(now, change->second);
-  const auto parent = by_name_.find(directory_of(full_names_[path]));
-  if (parent == by_name_.end()) return;
-  if (const auto change = changes_.find(parent->second); change != changes_.end()) add_wait(now, change->second);
+  for (std::string_view name = full_names_[path]; !name.empty(); name = directory_of(name))
+    if (const auto known = by_name_.find(name); known != by_name_.end())
+      if (const auto change = changes_.find(known->second); change != changes_.end()) add_wait(now, change->second);
+}
+
+void TraceSurvey::follow_below(const Current& now, std::uint32_t directory) {
+  const std::string below = full_names_[directory] + "/";
+  for (auto at = by_name_.lower_bound(below); at != by_name_.end() && at->first.starts_with(below); ++at) {
+    if (const auto change = changes_.find(at->second); change != changes_.end()) add_wait(now, change->second);
+    if (const auto named = named_.find(at->first); named != named_.end())
+      follow_users(now, objects_[named->second], true);
+  }
 }
 
 void TraceSurvey::change_name(const Current& now, std::uint32_t path) {

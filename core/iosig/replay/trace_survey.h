@@ -78,7 +78,10 @@ class TraceSurvey {
   OpenFile& opened(const Current& now);
   User& user_of(Object& object, std::uint32_t stream);
   void follow_users(const Current& now, const Object& object, bool also_readers);
+  /// Waits for the latest change of the name, and of the directories above it.
   void follow_name(const Current& now, std::uint32_t path);
+  /// Waits for all that was done below a directory, before it is renamed or removed.
+  void follow_below(const Current& now, std::uint32_t directory);
   void change_name(const Current& now, std::uint32_t path);
   void add_wait(const Current& now, const Event& other);
   void add_open(const Current& now);
@@ -91,7 +94,11 @@ class TraceSurvey {
   void add_rename(const Current& now, bool keeps_old);
   /// Whether both names are those of one file, as far as the trace tells.
   [[nodiscard]] bool names_same(std::uint32_t one, std::uint32_t other) const;
-  void move_directory(const std::string& from, const std::string& to);
+  /// Gives files and directories below a renamed one their new names. All directories that are new so are made by the
+  /// rename.
+  void move_directory(std::uint32_t from_path, std::uint32_t to_path);
+  /// The number of a path below the root; a new one if the trace has not had it yet.
+  [[nodiscard]] std::uint32_t path_named(const std::string& name);
   [[nodiscard]] std::uint32_t origin_of(User& user, std::uint32_t path);
   void own(Object& object, std::int64_t begin, std::int64_t end, std::uint32_t origin);
   std::uint32_t root_of(std::uint32_t path);
