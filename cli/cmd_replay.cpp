@@ -2,6 +2,7 @@
 // are replayed by cmd_replay_trace.
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -317,6 +318,7 @@ Result<void> check_options(const ReplayArguments& options, bool is_trace) {
     return fail(ErrorKind::usage, "a trace is replayed onto a directory: --onto '{}'", printable(options.target.path));
   if (is_trace && has_map_options)
     return fail(ErrorKind::usage, "'{}' is a trace; that option is for write maps", printable(options.map));
+  if (options.map != "-" && ::access(options.map.c_str(), F_OK) != 0) return system_failure("open", options.map);
   if (!is_trace && options.trace.has_options())
     return fail(ErrorKind::usage, "'{}' is no trace; that option is for traces", shown_name(options.map));
   if (!is_trace && options.target.path.empty()) return fail(ErrorKind::usage, "TARGET is required");
