@@ -441,6 +441,20 @@ def test_a_directory_is_renamed_and_removed_after_what_others_did_below_it(iosig
     assert sizes(onto) == {"g/x": 100, "y": 0} and not (onto / "old").exists()
 
 
+def test_writes_at_an_offset_of_a_file_that_is_appended_to_are_appended(tracing: Tracing, tmp_path: Path) -> None:
+    """As Linux does. The file counted as one that had been there before, up to that offset."""
+    tracing(*PYTHON, "import os; f = os.open('f', os.O_RDWR | os.O_APPEND | os.O_CREAT)\n"
+            "os.pwrite(f, bytes(100), 5000); os.write(f, bytes(10)); os.pread(f, 200, 0)")  # fmt: skip
+    document = replay(tracing, tmp_path / "again", "--verify", "--keep")
+    assert document["plan"]["initial_files"] == document["replay"]["short_reads"] == 0
+    assert sizes(tmp_path / "again") == sizes(tracing.directory) == {"f": 110}
+
+
+def test_an_input_that_is_not_there_is_said_to_be_missing(iosig: Iosig, tmp_path: Path) -> None:
+    for target in (["--onto", tmp_path / "again"], [tmp_path / "again"]):
+        assert "No such file" in iosig("replay", tmp_path / "absent", *target, check=4).stderr
+
+
 ROUNDS = 6
 CSV = "host,pid,rank,call,path,fd,offset,length,start_ns,end_ns,result\n"
 

@@ -20,6 +20,11 @@ bool is_asynchronous(Call call) {
   return call_kind_of(call) == CallKind::begin_read || call_kind_of(call) == CallKind::begin_write;
 }
 
+bool uses_position(Call call) {
+  return trace::call_manner_of(call) == trace::CallManner::at_file_offset || call == Call::sendfile ||
+         call == Call::splice;
+}
+
 std::int64_t moved_bytes(const trace::Access& access) {
   return is_asynchronous(access.call) ? access.length : access.result;
 }

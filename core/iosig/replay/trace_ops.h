@@ -43,6 +43,8 @@ inline constexpr std::size_t stream_kinds = std::size(stream_kind_names);
 [[nodiscard]] std::int64_t moved_bytes(const trace::Access& access);
 /// A sum of bytes >= 0; INT64_MAX if it is greater, as that of several sparse files may be.
 [[nodiscard]] std::int64_t byte_sum(__int128_t one, __int128_t other);
+/// Whether the call uses the file offset of the descriptor; sendfile(2) and splice(2) do so of the file they write.
+[[nodiscard]] bool uses_position(trace::Call call);
 /// Whether the access only began: aio_read(3) and the like. Its duration is not that of the transfer.
 [[nodiscard]] bool is_asynchronous(trace::Call call);
 

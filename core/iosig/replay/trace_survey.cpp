@@ -385,9 +385,14 @@ void TraceSurvey::add_write(const Current& now) {
   const OpenFile& file = opened(now);
   Object& object = objects_[file.object];
   object.is_file = true;
-  const std::int64_t begin = now.access->offset, length = moved_bytes(*now.access);
+  const std::int64_t length = moved_bytes(*now.access);
+  std::int64_t begin = now.access->offset;
   User& user = user_of(object, now.stream);
   user.has_written = true;
+  if ((file.flags & O_APPEND) != 0 && !uses_position(now.access->call)) {  // Linux appends: pwrite(2), "Bugs"
+    begin = std::min(object.size, INT64_MAX - length);
+    object.is_known = false;  // the replay makes its bytes for the offset
+  }
   if ((file.flags & O_APPEND) != 0) {
     if (begin > object.size && object.may_be_initial) object.initial_size = object.size = begin;
     // Appends may overtake each other: what is behind the first append is not of before, even if the append that wrote

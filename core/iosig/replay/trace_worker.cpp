@@ -43,12 +43,6 @@ void wait_until(std::int64_t due_ns) {
   while (now < due_ns) now = now_ns();
 }
 
-/// Whether the call uses the file offset of the descriptor; sendfile(2) and splice(2) do so of the file they write.
-bool uses_position(Call call) {
-  return trace::call_manner_of(call) == trace::CallManner::at_file_offset || call == Call::sendfile ||
-         call == Call::splice;
-}
-
 /// Bytes that a transfer asks for: of a read, more than there was; but no length that no file has.
 std::int64_t asked_bytes(const Access& access, bool reads) {
   const std::int64_t moved = moved_bytes(access);
