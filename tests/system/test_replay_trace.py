@@ -422,16 +422,16 @@ def test_directories_in_a_renamed_directory_go_with_it(tracing: Tracing, tmp_pat
 def test_a_directory_is_renamed_and_removed_after_what_others_did_below_it(iosig: Iosig, tmp_path: Path) -> None:
     """Each access begins 0.1 s after the one before it: the third and fourth process have to wait for the second."""
     lines = [
-        "1 1700000000.0 mkdir(\"/w/d\", 0700) = 0 <0.00001>",
-        "1 1700000000.01 mkdir(\"/w/old\", 0700) = 0 <0.00001>",
-        "2 1700000000.1 openat(AT_FDCWD, \"/w/d/x\", O_WRONLY|O_CREAT, 0600) = 3 <0.00001>",
-        "2 1700000000.2 write(3, \"\"..., 100) = 100 <0.00001>",
+        '1 1700000000.0 mkdir("/w/d", 0700) = 0 <0.00001>',
+        '1 1700000000.01 mkdir("/w/old", 0700) = 0 <0.00001>',
+        '2 1700000000.1 openat(AT_FDCWD, "/w/d/x", O_WRONLY|O_CREAT, 0600) = 3 <0.00001>',
+        '2 1700000000.2 write(3, ""..., 100) = 100 <0.00001>',
         "2 1700000000.3 close(3) = 0 <0.00001>",
-        "2 1700000000.4 openat(AT_FDCWD, \"/w/old/y\", O_WRONLY|O_CREAT, 0600) = 3 <0.00001>",
+        '2 1700000000.4 openat(AT_FDCWD, "/w/old/y", O_WRONLY|O_CREAT, 0600) = 3 <0.00001>',
         "2 1700000000.5 close(3) = 0 <0.00001>",
-        "2 1700000000.6 rename(\"/w/old/y\", \"/w/y\") = 0 <0.00001>",
-        "3 1700000000.7 rename(\"/w/d\", \"/w/g\") = 0 <0.00001>",
-        "4 1700000000.8 rmdir(\"/w/old\") = 0 <0.00001>",
+        '2 1700000000.6 rename("/w/old/y", "/w/y") = 0 <0.00001>',
+        '3 1700000000.7 rename("/w/d", "/w/g") = 0 <0.00001>',
+        '4 1700000000.8 rmdir("/w/old") = 0 <0.00001>',
     ]
     log, trace, onto = tmp_path / "strace.log", tmp_path / "imported", tmp_path / "again"
     log.write_text("\n".join(lines) + "\n")
