@@ -102,6 +102,28 @@ TEST_CASE("target tree: a file that another process is just making is the replay
   std::filesystem::remove_all(scratch);
 }
 
+TEST_CASE("target tree: a directory that another process has renamed is not taken for the one that has its name now") {
+  std::string scratch = (std::filesystem::temp_directory_path() / "iosig-target-XXXXXX").string();
+  REQUIRE(::mkdtemp(scratch.data()) != nullptr);
+  const std::string root = scratch + "/root";
+  auto tree = TargetTree::make(root, 10);
+  REQUIRE(tree);
+  auto other = tree->again();
+  REQUIRE(other);
+  CHECK(tree->make_directory("d") == 0);
+  for (const char* name : {"d/before", "d/after"}) {
+    const int opened = tree->open_file(name, O_RDWR | O_CREAT);
+    REQUIRE(opened >= 0);
+    ::close(opened);
+    if (std::string(name) == "d/after") break;
+    CHECK(other->rename("d", "e") == 0);
+    CHECK(other->make_directory("d") == 0);
+  }
+  CHECK(std::filesystem::exists(root + "/e/before"));
+  CHECK(std::filesystem::exists(root + "/d/after"));
+  std::filesystem::remove_all(scratch);
+}
+
 TEST_CASE("made files: a file stays known whose number was that of a file that is forgotten after it was deleted") {
   iosig::MadeFiles made(1);
   struct stat file {};

@@ -24,11 +24,12 @@ void MadeFiles::Unmap::operator()(void* pages) const { ::munmap(pages, bytes); }
 
 MadeFiles::MadeFiles(std::size_t most) {
   const std::size_t places = std::bit_ceil(4 * most + 64);
-  const std::size_t bytes = places * sizeof(std::atomic<std::uint64_t>);
+  const std::size_t bytes = (places + 1) * sizeof(std::atomic<std::uint64_t>);
   void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) return;
   pages_ = {pages, Unmap{bytes}};
-  table_ = {static_cast<std::atomic<std::uint64_t>*>(pages), places};  // zeros are atomics that are 0
+  generation_ = static_cast<std::atomic<std::uint64_t>*>(pages);
+  table_ = {generation_ + 1, places};  // zeros are atomics that are 0
 }
 
 std::atomic<std::uint64_t>* MadeFiles::find(std::uint64_t key) const {

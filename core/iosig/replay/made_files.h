@@ -25,6 +25,11 @@ class MadeFiles {
   /// the replay has got it already, and added its file, that one stays.
   void forget(const struct stat& file);
 
+  /// A number that every process changes when it renames or removes a directory: directories that others keep open by
+  /// their names may have other names then.
+  [[nodiscard]] std::uint64_t generation() const { return generation_->load(); }
+  void begin_generation() { ++*generation_; }
+
  private:
   struct Unmap {
     std::size_t bytes;
@@ -33,6 +38,7 @@ class MadeFiles {
   [[nodiscard]] std::atomic<std::uint64_t>* find(std::uint64_t key) const;
 
   std::unique_ptr<void, Unmap> pages_;
+  std::atomic<std::uint64_t>* generation_ = nullptr;
   std::span<std::atomic<std::uint64_t>> table_;  ///< a hash table of keys; 0: was never used; 1: is free again
 };
 

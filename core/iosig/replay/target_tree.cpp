@@ -112,6 +112,10 @@ int TargetTree::find(const std::string& name, Place& place) {
   place.name = name.substr(parent.empty() ? 0 : parent.size() + 1);
   place.directory = root_.get();
   if (parent.empty()) return 0;
+  if (const std::uint64_t generation = made_->generation(); generation != generation_) {
+    opened_.clear();
+    generation_ = generation;
+  }
   if (const auto known = opened_.find(parent); known != opened_.end()) {
     place.directory = known->second.get();
     return 0;
@@ -207,7 +211,7 @@ int TargetTree::remove_directory(const std::string& name) {
   Place place;
   if (const int failed = find(name, place); failed != 0) return failed;
   const int removed = result_or_errno(::unlinkat(place.directory, place.name.c_str(), AT_REMOVEDIR));
-  if (removed == 0) opened_.clear();
+  if (removed == 0) made_->begin_generation();
   return removed;
 }
 
@@ -224,7 +228,7 @@ int TargetTree::rename(const std::string& from, const std::string& to) {
   if (const int refused = inspect(target, replaced); refused != 0 && refused != -ENOENT) return refused;
   const int renamed =
       result_or_errno(::renameat(directory.get(), source.name.c_str(), target.directory, target.name.c_str()));
-  if (S_ISDIR(file.st_mode)) opened_.clear();
+  if (S_ISDIR(file.st_mode)) made_->begin_generation();
   if (renamed == 0 && replaced.st_ino != 0 && replaced.st_ino != file.st_ino && replaced.st_nlink <= 1)
     made_->forget(replaced);
   return renamed;

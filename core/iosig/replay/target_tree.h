@@ -81,6 +81,7 @@ class TargetTree {
   std::shared_ptr<MadeFiles> made_;
   bool is_made_ = false;
   std::map<std::string, Fd, std::less<>> opened_;  ///< directories by name
+  std::uint64_t generation_ = 0;                   ///< of MadeFiles, in which they have these names
 };
 
 }  // namespace iosig
