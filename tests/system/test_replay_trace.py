@@ -419,6 +419,20 @@ def test_directories_in_a_renamed_directory_go_with_it(tracing: Tracing, tmp_pat
     assert not onto.exists()
 
 
+def test_a_directory_that_is_put_aside_and_made_again_was_there_before(tracing: Tracing, tmp_path: Path) -> None:
+    (tracing.directory / "out" / "a").mkdir(parents=True)
+    (tracing.directory / "log" / "a").mkdir(parents=True)
+    for name in ("out", "log"):
+        (tracing.directory / name / "a" / "b").write_bytes(bytes(50))
+    tracing(*PYTHON, "import os; open('log/a/b').read(); os.rename('log', 'log.old'); os.mkdir('log')\n"
+            "open('out/a/b').read(); os.rename('out', 'old'); os.mkdir('out')\n"
+            "os.mkdir('out/a'); open('out/a/new', 'w').write('x'); os.mkdir('out/c')")  # fmt: skip
+    onto = tmp_path / "again"
+    document = replay(tracing, onto, "--verify", "--keep")
+    assert document["replay"]["failed"] == document["replay"]["made_at_need"] == 0
+    assert sizes(onto) == sizes(tracing.directory) == {"old/a/b": 50, "out/a/new": 1, "log.old/a/b": 50}
+
+
 def test_a_directory_is_renamed_and_removed_after_what_others_did_below_it(iosig: Iosig, tmp_path: Path) -> None:
     """Each access begins 0.1 s after the one before it: the third and fourth process have to wait for the second."""
     lines = [

@@ -545,13 +545,16 @@ void TraceSurvey::name_paths() {
     planned.name = name.substr(cut);
     if (!planned.is_directory) ++plan_.files;
   }
+  std::set<std::string> initial;
   for (const std::string& name : directories) {
     if (!is_in(name)) continue;
     plan_.directories.push_back(name.substr(cut));
     const auto path = by_name_.find(name);
-    if (path == by_name_.end() || !made_directories_.contains(path->second))
-      plan_.initial_directories.push_back(name.substr(cut));
+    if (path != by_name_.end() && made_directories_.contains(path->second)) continue;
+    for (std::string_view above = name; is_in(above); above = directory_of(above))  // also one that was made again
+      initial.emplace(above.substr(cut));
   }
+  plan_.initial_directories.assign(initial.begin(), initial.end());
 }
 
 void TraceSurvey::list_finals() {
