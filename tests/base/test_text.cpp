@@ -18,6 +18,13 @@ TEST_CASE("printable: control characters of both sets are escaped") {
   CHECK(printable("\u009b") == "\\xc2\\x9b");
 }
 
+TEST_CASE("printable: what would show a name as another one is escaped") {
+  CHECK(printable("a\u202etxt.exe") == "a\\xe2\\x80\\xaetxt.exe");
+  CHECK(printable("\u2028\u2066\u2069") == "\\xe2\\x80\\xa8\\xe2\\x81\\xa6\\xe2\\x81\\xa9");
+  for (const char* text : {"\u200e\u200f", "\u2027", "\u202f", "\u2065", "\u206a", "\u05d0\u05d1"})
+    CHECK(printable(text) == text);
+}
+
 TEST_CASE("printable: a byte that is no UTF-8 is escaped, and its neighbours are not") {
   CHECK(printable("a\xff"
                   "b") == "a\\xffb");

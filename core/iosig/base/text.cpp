@@ -52,6 +52,11 @@ bool is_control(std::string_view character) {
   return first < 0x20 || first == 0x7f || (first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0);
 }
 
+/// Returns whether it ends a line or changes the direction of the text behind it: U+2028 to U+202E, U+2066 to U+2069.
+bool moves_text(std::string_view character) {
+  return (character >= "\u2028" && character <= "\u202e") || (character >= "\u2066" && character <= "\u2069");
+}
+
 std::optional<unsigned> hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
@@ -118,7 +123,7 @@ std::string printable(std::string_view text) {
   while (!text.empty()) {
     const std::size_t length = utf8_length(text);
     const std::string_view character = text.substr(0, std::max<std::size_t>(1, length));
-    if (length == 0 || is_control(character)) {
+    if (length == 0 || is_control(character) || moves_text(character)) {
       for (const char c : character) shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     } else {
       shown += character;

@@ -42,7 +42,8 @@ template <std::unsigned_integral Number = std::uint32_t>
 /// Returns "; did you mean 'x'?" for the nearest name, or "".
 [[nodiscard]] std::string did_you_mean(std::string_view typed, std::span<const std::string_view> known);
 
-/// Escapes control characters (including C1) and bytes that are not UTF-8 as \xNN. For paths in messages.
+/// Escapes control characters (including C1 and those that change the direction of text) and bytes that are not UTF-8
+/// as \xNN. For paths in messages.
 [[nodiscard]] std::string printable(std::string_view text);
 
 /// Encodes bytes as text for files that we read again: every byte except printable ASCII becomes %XX, as in a file:
