@@ -54,7 +54,10 @@ bool is_control(std::string_view character) {
 
 /// Returns whether it ends a line or changes the direction of the text behind it: U+2028 to U+202E, U+2066 to U+2069.
 bool moves_text(std::string_view character) {
-  return (character >= "\u2028" && character <= "\u202e") || (character >= "\u2066" && character <= "\u2069");
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(character[at]); };
+  if (character.size() != 3 || byte(0) != 0xe2) return false;
+  return (byte(1) == 0x80 && byte(2) >= 0xa8 && byte(2) <= 0xae) ||
+         (byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9);
 }
 
 std::optional<unsigned> hex_digit(char c) {
