@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/decide/placement.h"
 #include "iosig/enact/redirect.h"

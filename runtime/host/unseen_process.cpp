@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <initializer_list>
 
 namespace iosig::runtime {
 namespace {

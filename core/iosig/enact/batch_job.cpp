@@ -1,5 +1,7 @@
 #include "iosig/enact/batch_job.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstdlib>
 
