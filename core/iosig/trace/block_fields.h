@@ -48,7 +48,7 @@ struct BlockFields {
   }
 };
 
-/// What is seen of slots on the way into arrays.
+/// Properties of a block's calls, found while their fields are taken apart.
 struct BlockTraits {
   bool is_of_one_kind;  ///< call, flags, file, descriptor and path of all are equal
   bool is_ordered;      ///< none starts before the one before it

@@ -32,7 +32,7 @@ class Summing {
   }
 
  private:
-  /// What the calls of a kind add to.
+  /// The sums that calls of one kind are added to.
   struct Target {
     SlotKind kind{};
     CallSums* calls = nullptr;

@@ -10,7 +10,7 @@ namespace iosig::trace {
 
 [[nodiscard]] inline std::int64_t as_signed(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 
-/// What a look at values tells. Numbers are modulo 2^64, compared as signed ones.
+/// Statistics of a column's values. Numbers are modulo 2^64, compared as signed ones.
 struct ColumnSurvey {
   bool is_constant = true;
   std::uint32_t others = 0;  ///< values that are not 0

@@ -63,7 +63,7 @@ struct PartMemory {
   std::array<char, PATH_MAX> path;  ///< of the part's file
 };
 
-/// What a thread needs only while it packs; private. Threads pass it on, so that a process has as many as it has
+/// Private memory that a thread uses only while it packs. Threads pass it on, so that a process has as many as it has
 /// threads that pack at the same time.
 struct Packing {
   PackMemory memory;
