@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -20,6 +21,22 @@ using iosig::TargetTree;
 using iosig::WriteOrigin;
 using iosig::WrongBytes;
 
+namespace {
+
+struct Scratch {
+  std::string path = (std::filesystem::temp_directory_path() / "iosig-target-XXXXXX").string();
+
+  Scratch() { REQUIRE(::mkdtemp(path.data()) != nullptr); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+};
+
+}  // namespace
+
 TEST_CASE("target tree: no name of a trace leads above the root") {
   CHECK(contained_name("/a/./b/../c") == "a/c");
   CHECK(contained_name("../../etc/passwd") == "etc/passwd");
@@ -32,21 +49,20 @@ TEST_CASE("target tree: no name of a trace leads above the root") {
 }
 
 TEST_CASE("target tree: links are neither opened nor emptied, and what others put there stays") {
-  std::string scratch = (std::filesystem::temp_directory_path() / "iosig-target-XXXXXX").string();
-  REQUIRE(::mkdtemp(scratch.data()) != nullptr);
-  const std::string root = scratch + "/root";
-  std::ofstream(scratch + "/victim") << "precious";
+  const Scratch scratch;
+  const std::string root = scratch.path + "/root";
+  std::ofstream(scratch.path + "/victim") << "precious";
   auto tree = TargetTree::make(root, 10);
   REQUIRE(tree);
   CHECK(tree->make_directory("d") == 0);
-  std::filesystem::create_symlink(scratch + "/victim", root + "/d/soft");
-  std::filesystem::create_hard_link(scratch + "/victim", root + "/d/hard");
-  std::filesystem::create_directory_symlink(scratch, root + "/out");
+  std::filesystem::create_symlink(scratch.path + "/victim", root + "/d/soft");
+  std::filesystem::create_hard_link(scratch.path + "/victim", root + "/d/hard");
+  std::filesystem::create_directory_symlink(scratch.path, root + "/out");
   CHECK(tree->open_file("d/soft", O_RDWR | O_TRUNC) == -ELOOP);
   CHECK(tree->open_file("d/hard", O_RDWR | O_TRUNC) == -EMLINK);
   CHECK(tree->open_file("d/hard", O_RDWR) == -EMLINK);
   CHECK(tree->open_file("out/victim", O_RDWR) == -ENOTDIR);
-  CHECK(std::filesystem::file_size(scratch + "/victim") == 8);
+  CHECK(std::filesystem::file_size(scratch.path + "/victim") == 8);
   const std::vector<std::string> files{"d/mine", "d/theirs", "d/hard"}, directories{"d"};
   const int mine = tree->open_file("d/mine", O_RDWR | O_CREAT);
   REQUIRE(mine >= 0);
@@ -80,13 +96,11 @@ TEST_CASE("target tree: links are neither opened nor emptied, and what others pu
   CHECK(std::filesystem::exists(root + "/d/hard"));
   CHECK(std::filesystem::file_size(root + "/d/theirs") == 8);
   CHECK_FALSE(TargetTree::make(root, 10));
-  std::filesystem::remove_all(scratch);
 }
 
 TEST_CASE("target tree: a file that another process is just making is the replay's own") {
-  std::string scratch = (std::filesystem::temp_directory_path() / "iosig-target-XXXXXX").string();
-  REQUIRE(::mkdtemp(scratch.data()) != nullptr);
-  const std::string root = scratch + "/root";
+  const Scratch scratch;
+  const std::string root = scratch.path + "/root";
   auto tree = TargetTree::make(root, 10);
   REQUIRE(tree);
   auto other = tree->again();
@@ -99,13 +113,11 @@ TEST_CASE("target tree: a file that another process is just making is the replay
   const int opened = tree->open_file("f", O_RDWR | O_CREAT);
   CHECK(opened >= 0);
   if (opened >= 0) ::close(opened);
-  std::filesystem::remove_all(scratch);
 }
 
 TEST_CASE("target tree: a directory that another process has renamed is not taken for the one that has its name now") {
-  std::string scratch = (std::filesystem::temp_directory_path() / "iosig-target-XXXXXX").string();
-  REQUIRE(::mkdtemp(scratch.data()) != nullptr);
-  const std::string root = scratch + "/root";
+  const Scratch scratch;
+  const std::string root = scratch.path + "/root";
   auto tree = TargetTree::make(root, 10);
   REQUIRE(tree);
   auto other = tree->again();
@@ -121,7 +133,6 @@ TEST_CASE("target tree: a directory that another process has renamed is not take
   }
   CHECK(std::filesystem::exists(root + "/e/before"));
   CHECK(std::filesystem::exists(root + "/d/after"));
-  std::filesystem::remove_all(scratch);
 }
 
 TEST_CASE("made files: a file stays known whose number was that of a file that is forgotten after it was deleted") {
