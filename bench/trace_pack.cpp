@@ -73,7 +73,6 @@ void measure(const char* name, const std::vector<Slot>& slots, std::uint64_t qua
 }  // namespace
 
 int main() {
-  prepare_to_pack();
   const auto regular = [](Random&, int n) { return std::int64_t{n} * 4096; };
   const auto in_64MB = [](Random& random, int) { return static_cast<std::int64_t>(random() % (1 << 14)) * 4096; };
   const auto in_1TB = [](Random& random, int) { return static_cast<std::int64_t>(random() % (1ULL << 40)); };

@@ -1,6 +1,8 @@
 #include "iosig/base/crc32c.h"
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 
 #ifdef __x86_64__
@@ -118,10 +120,10 @@ __attribute__((target("avx2,vpclmulqdq,sse4.2"))) std::uint32_t by_folding(std::
 
 #endif
 
-}  // namespace
-
-std::vector<Crc32cWay> crc32c_ways() {
-  std::vector<Crc32cWay> ways;
+/// The ways that this processor has, the fastest first; null behind them.
+std::array<Crc32cWay, 3> possible_ways() {
+  std::array<Crc32cWay, 3> ways{};
+  std::size_t count = 0;
 #ifdef __x86_64__
 #ifdef CPU_FEATURE_ACTIVE  // the C library's knowledge: each start of a process with GCC's costs 60 us on a virtual
                            // machine
@@ -131,16 +133,26 @@ std::vector<Crc32cWay> crc32c_ways() {
   const bool has_crc = __builtin_cpu_supports("sse4.2");
   const bool folds = has_crc && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("vpclmulqdq");
 #endif
-  if (folds) ways.push_back(by_folding);
-  if (has_crc) ways.push_back(by_parts);
+  if (folds) ways[count++] = by_folding;
+  if (has_crc) ways[count++] = by_parts;
 #endif
-  ways.push_back(by_table);
+  ways[count] = by_table;
   return ways;
 }
 
+}  // namespace
+
+std::vector<Crc32cWay> crc32c_ways() {
+  const auto ways = possible_ways();
+  return {ways.begin(), std::ranges::find(ways, nullptr)};
+}
+
 std::uint32_t crc32c(std::span<const std::uint8_t> bytes, std::uint32_t before) {
-  static const Crc32cWay fastest = crc32c_ways().front();
-  return ~fastest(bytes, ~before);
+  // No guarded static: a signal handler that packs would wait for the thread that it has interrupted.
+  static constinit std::atomic<Crc32cWay> fastest{nullptr};
+  Crc32cWay way = fastest.load(std::memory_order_relaxed);
+  if (way == nullptr) fastest.store(way = possible_ways().front(), std::memory_order_relaxed);
+  return ~way(bytes, ~before);
 }
 
 std::uint32_t joined_crc32c(std::uint32_t first, std::uint32_t second, std::uint64_t second_bytes) {

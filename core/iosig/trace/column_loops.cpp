@@ -122,8 +122,10 @@ std::vector<ColumnLoops> all_column_loops() {
 }
 
 const ColumnLoops& column_loops() {
-  static const ColumnLoops fastest = all_column_loops().front();
-  return fastest;
+#ifdef __x86_64__
+  if (has_avx2()) return four_at_a_time;
+#endif
+  return one_at_a_time;
 }
 
 }  // namespace iosig::trace

@@ -32,7 +32,7 @@ struct ColumnLoops {
   std::uint32_t (*divide)(std::span<const std::uint64_t> values, const ColumnDivision& by, std::uint64_t* to);
 };
 
-/// Returns the fastest loops. The first call of a process allocates.
+/// Returns the fastest loops.
 [[nodiscard]] const ColumnLoops& column_loops();
 
 /// Returns all loops that this processor has, the fastest first, for tests.

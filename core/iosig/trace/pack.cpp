@@ -251,8 +251,6 @@ std::size_t close_chunk(ChunkKind kind, std::byte* end, std::byte* chunk) {
 
 }  // namespace
 
-void prepare_to_pack() { (void)crc32c({}); }
-
 std::size_t pack(std::span<const Slot> slots, std::int32_t tid, std::uint64_t first_id_base, ClockPair now,
                  const PackOptions& options, PackMemory& memory, std::span<std::byte> out) noexcept {
   const BlockTraits traits = take_apart(slots, Rounder(options.quantum_ticks), memory.fields);

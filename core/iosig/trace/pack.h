@@ -34,9 +34,6 @@ struct PackMemory {
   BlockSums sums;
 };
 
-/// Call it once before the first pack(), outside of signal handlers: the first checksum of a process allocates.
-void prepare_to_pack();
-
 /// Packs completed slots (1 to max_slots, best in the order of begins or of ends) as a whole chunk: ChunkHeader,
 /// BlockHeader, columns, padding. Returns the bytes of `out` used: a multiple of 8, at most max_packed_bytes.
 ///

@@ -30,7 +30,6 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 
 /// Memory for packing, which all parts of a thread share.
 struct Packing {
-  Packing() { prepare_to_pack(); }
   PackMemory memory{};
   std::array<Slot, max_slots> slots{};
   std::array<std::byte, max_packed_bytes> packed{};

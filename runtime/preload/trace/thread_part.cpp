@@ -557,7 +557,6 @@ void add_chunk(ThreadPart& part, ChunkKind kind, const void* head, std::size_t h
 void start_parts(std::string_view directory, bool in_microseconds) {
   trace_directory = directory;
   keeps_microseconds = in_microseconds;
-  prepare_to_pack();
   void* const page = map_emptied_at_fork(page_bytes);
   if (page == nullptr || ::pthread_key_create(&thread_end, end_thread) != 0) return;
   unrecorded = map_unrecorded();  // later there may be no descriptor for it
