@@ -24,12 +24,22 @@
 namespace iosig {
 namespace {
 
-std::string directory_from(const char* override_name, const char* xdg_name, std::string_view below_home) {
-  if (override_name != nullptr)
-    if (const char* set = ::secure_getenv(override_name); set != nullptr && set[0] == '/') return set;
-  if (const char* xdg = ::secure_getenv(xdg_name); xdg != nullptr && xdg[0] == '/') return fmt::format("{}/iosig", xdg);
+/// Returns the value of an environment variable if it is an absolute path; else an empty text.
+[[gnu::hot]] std::string_view path_in_environment(const char* variable) {
+  const char* const value = variable == nullptr ? nullptr : ::secure_getenv(variable);
+  return value != nullptr && value[0] == '/' ? value : std::string_view{};
+}
+
+[[gnu::hot]] NamedDirectory named_directory(const char* override_name, const char* xdg_name, std::string_view below_home) {
+  if (const auto set = path_in_environment(override_name); !set.empty()) return {.root = set, .below = ""};
+  if (const auto xdg = path_in_environment(xdg_name); !xdg.empty()) return {.root = xdg, .below = "/iosig"};
+  return {.root = path_in_environment("HOME"), .below = below_home};
+}
+
+std::string joined(const NamedDirectory& named) {
+  if (!named.root.empty()) return fmt::format("{}{}", named.root, named.below);
   const std::string home = home_directory();
-  return home.empty() ? std::string{} : fmt::format("{}/{}/iosig", home, below_home);
+  return home.empty() ? home : fmt::format("{}{}", home, named.below);
 }
 
 /// Checks the type before opening, because opening alone activates some devices, and again afterwards.
@@ -254,7 +264,7 @@ Result<std::uint64_t> total_bytes_at(const std::string& path) {
 }
 
 std::string home_directory() {
-  if (const char* home = ::secure_getenv("HOME"); home != nullptr && home[0] == '/') return home;
+  if (const auto home = path_in_environment("HOME"); !home.empty()) return std::string(home);
   struct passwd entry {};
   struct passwd* found = nullptr;
   char space[4096];
@@ -263,7 +273,10 @@ std::string home_directory() {
   return {};
 }
 
-std::string state_directory() { return directory_from("IOSIG_STATE", "XDG_STATE_HOME", ".local/state"); }
-std::string config_directory() { return directory_from(nullptr, "XDG_CONFIG_HOME", ".config"); }
+[[gnu::hot]] NamedDirectory state_directory_in_environment() {
+  return named_directory("IOSIG_STATE", "XDG_STATE_HOME", "/.local/state/iosig");
+}
+std::string state_directory() { return joined(state_directory_in_environment()); }
+std::string config_directory() { return joined(named_directory(nullptr, "XDG_CONFIG_HOME", "/.config/iosig")); }
 
 }  // namespace iosig

@@ -115,6 +115,12 @@ void write_in_place(int fd);
 [[nodiscard]] std::string home_directory();
 /// Returns `$XDG_STATE_HOME/iosig` or `~/.local/state/iosig` (IOSIG_STATE overrides) for the journal. Empty: no home.
 [[nodiscard]] std::string state_directory();
+/// The path root + below, in texts of the environment, so that nothing is allocated.
+struct NamedDirectory {
+  std::string_view root, below;
+};
+/// The same directory; `root` is empty if only the password entry tells it.
+[[nodiscard]] NamedDirectory state_directory_in_environment();
 /// Returns `$XDG_CONFIG_HOME/iosig` or `~/.config/iosig` for storage.toml and rules. Empty: no home.
 [[nodiscard]] std::string config_directory();
 

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <climits>
@@ -18,7 +20,7 @@ namespace iosig {
 namespace {
 
 /// A directory of the journal with an empty file for each wish. It is there as long as there are any.
-constexpr const char* requests_name = ".requests";
+constexpr std::string_view requests_name = ".requests", journal_below_state = "/journal/";
 constexpr int max_drain_tries = 100;
 
 std::string name_of_request(const std::string& id) { return fmt::format("{}/{}", requests_name, id); }
@@ -29,7 +31,7 @@ void record_request(const std::string& id) {
   if (!journal) return;
   const int directory = journal->directory.get();
   for (int tries = 0; tries < max_drain_tries; ++tries) {  // another process may remove the empty directory
-    (void)::mkdirat(directory, requests_name, 0700);
+    (void)::mkdirat(directory, requests_name.data(), 0700);
     constexpr int flags = O_CREAT | O_WRONLY | O_NOFOLLOW | O_CLOEXEC;
     if (Fd(::openat(directory, name_of_request(id).c_str(), flags, 0600)) || errno != ENOENT) return;
   }
@@ -38,7 +40,21 @@ void record_request(const std::string& id) {
 }  // namespace
 
 bool has_drain_requests() {
-  return ::access(fmt::format("{}/journal/{}", state_directory(), requests_name).c_str(), F_OK) == 0;
+  if (const auto known = has_drain_requests_by_environment(); known) return *known;
+  return ::access(fmt::format("{}{}{}", state_directory(), journal_below_state, requests_name).c_str(), F_OK) == 0;
+}
+
+[[gnu::hot]] std::optional<bool> has_drain_requests_by_environment() {
+  const auto [root, below] = state_directory_in_environment();
+  std::array<char, 512> path{};  // the stack may be a signal handler's
+  std::size_t length = 0;
+  for (const std::string_view piece : {root, below, journal_below_state, requests_name}) {
+    if (piece.size() >= path.size() - length) return std::nullopt;
+    std::ranges::copy(piece, path.data() + length);
+    length += piece.size();
+  }
+  if (root.empty()) return std::nullopt;
+  return ::access(path.data(), F_OK) == 0;
 }
 
 void drop_drain_request(const std::string& journal, const std::string& id) {

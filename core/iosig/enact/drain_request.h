@@ -16,6 +16,9 @@ namespace iosig {
 
 /// Whether any redirect of this journal has the wish: one system call. A request that a killed run left counts, too.
 [[nodiscard]] bool has_drain_requests();
+/// The same without memory, also in a signal handler; none if the environment does not tell where the journal is, or its
+/// path is long.
+[[nodiscard]] std::optional<bool> has_drain_requests_by_environment();
 
 /// Removes what has_drain_requests() sees of this redirect of the journal in this directory. The caller forgets its
 /// entry.

@@ -107,14 +107,17 @@ int stream_stat(FILE* stream, void* status) {
 bool replace_calls() {
   const std::array tables = {static_cast<StreamCalls*>(find_next_definition("_IO_file_jumps")),
                              static_cast<StreamCalls*>(find_next_definition("_IO_wfile_jumps"))};
-  const auto is_at = [](auto* known, const char* function) {
-    return known != nullptr && reinterpret_cast<void*>(known) == find_next_definition(function);
+  const std::array expected = {find_next_definition("_IO_file_read"), find_next_definition("_IO_file_write"),
+                               find_next_definition("_IO_file_seek"), find_next_definition("_IO_file_close"),
+                               find_next_definition("_IO_file_stat")};
+  const auto functions_of = [](const StreamCalls& table) {
+    return std::array{reinterpret_cast<void*>(table.read), reinterpret_cast<void*>(table.write),
+                      reinterpret_cast<void*>(table.seek), reinterpret_cast<void*>(table.close),
+                      reinterpret_cast<void*>(table.stat)};
   };
+  if (std::ranges::find(expected, nullptr) != expected.end()) return false;
   for (const StreamCalls* table : tables)
-    if (table == nullptr || !is_at(table->read, "_IO_file_read") || !is_at(table->write, "_IO_file_write") ||
-        !is_at(table->seek, "_IO_file_seek") || !is_at(table->close, "_IO_file_close") ||
-        !is_at(table->stat, "_IO_file_stat"))
-      return false;
+    if (table == nullptr || functions_of(*table) != expected) return false;
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto [first, last] = std::minmax({reinterpret_cast<std::uintptr_t>(tables[0]),
                                           reinterpret_cast<std::uintptr_t>(tables[1])});  // they lie side by side

@@ -88,23 +88,19 @@ void choose_calls(std::string_view names, bool is_paused) {
 }
 
 /// glibc passes a library's constructors what it passes main().
-__attribute__((constructor(103))) void load(int argument_count, char** arguments, char** /*environment*/) {
+__attribute__((constructor(103))) void load(int argument_count, char** given, char** /*environment*/) {
   const std::string_view directory = runtime::kept_setting("IOSIG_TRACE");
   if (!directory.starts_with('/')) return;
   const runtime::ErrnoKept kept;
   has_tsc_clock = runtime::setting("IOSIG_TRACE_CLOCK") == "tsc";
-  remember_machine(argument_count, arguments);
+  remember_machine(argument_count, given);
   set_traced_globs(runtime::kept_setting("IOSIG_TRACE_FILES"));
   start_parts(directory, runtime::setting("IOSIG_TRACE_TIMES") == "us");
   set_open_places(runtime::setting("IOSIG_TRACE_PLACES") != "no");
   set_sources(runtime::kept_setting("IOSIG_TRACE_LINES"), runtime::kept_setting("IOSIG_TRACE_SOURCES"));
   {
-    const EngineGuard inside;
-    (void)run_isolated_step([] {
-      const std::lock_guard lock(process().lock);
-      stand_in_for_streams();
-      return 0;
-    });
+    const std::lock_guard lock(process().lock);  // the program has not begun: nothing to isolate it from
+    stand_in_for_streams();
   }
   choose_calls(runtime::setting("IOSIG_TRACE_OPS"), !runtime::setting("IOSIG_TRACE_PAUSED").empty());
   is_tracing = true;
