@@ -4,6 +4,8 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
@@ -98,23 +100,31 @@ void restore_signals_at_fork() {
   if (--fork_handlers == 0) ::pthread_sigmask(SIG_SETMASK, &signals_before_fork, nullptr);
 }
 
-bool is_disabled() { return process().disabled; }
+[[gnu::hot]] bool is_disabled() { return process().disabled; }
 
 bool is_verbose() { return process().verbose; }
 
-std::string_view setting(const char* variable) {
+[[gnu::hot]] std::string_view setting(const char* variable) {
   const char* value = is_disabled() ? nullptr : std::getenv(variable);
   return value != nullptr ? value : std::string_view{};
 }
 
-std::string_view kept_setting(const char* variable) {
+[[gnu::hot]] std::string_view kept_setting(const char* variable) {
   const std::string_view value = setting(variable);
   if (value.empty()) return value;
-  void* const copy =
-      ::mmap(nullptr, value.size() + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);  // ends with NUL
-  if (copy == MAP_FAILED) return {};
+  static constinit std::array<char, 1024> texts{};  // usual ones fit; a page of its own would take longer than the rest
+  static constinit std::atomic<std::size_t> used{0};
+  const std::size_t bytes = value.size() + 1;  // ends with NUL
+  char* copy = nullptr;
+  if (const std::size_t at = used.fetch_add(bytes); at <= texts.size() && bytes <= texts.size() - at) {
+    copy = texts.data() + at;
+  } else {
+    void* const page = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return {};
+    copy = static_cast<char*>(page);
+  }
   std::memcpy(copy, value.data(), value.size());
-  return {static_cast<const char*>(copy), value.size()};
+  return {copy, value.size()};
 }
 
 void say_once(const std::string& topic, std::string_view text) {

@@ -18,6 +18,6 @@ std::int64_t read_size_limit() {
   return bytes;
 }
 
-bool detail::exceeds_size_limit_now(std::int64_t end) { return end > read_size_limit(); }
+[[gnu::hot]] bool detail::exceeds_size_limit_now(std::int64_t end) { return end > read_size_limit(); }
 
 }  // namespace iosig

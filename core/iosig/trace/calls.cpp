@@ -29,7 +29,7 @@ constexpr std::array<Known, call_limit> known_calls = [] {
 
 }  // namespace
 
-std::string_view name_of(Call call) {
+[[gnu::hot]] std::string_view name_of(Call call) {
   const auto number = static_cast<std::uint16_t>(call);
   return number < call_limit ? known_calls[number].name() : std::string_view();
 }

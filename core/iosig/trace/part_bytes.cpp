@@ -14,7 +14,7 @@ std::uint32_t checksum_before(const void* bytes, std::size_t count, std::uint32_
 
 }  // namespace
 
-PartHeader part_header(const PartIdentity& identity) noexcept {
+[[gnu::hot]] PartHeader part_header(const PartIdentity& identity) noexcept {
   PartHeader header{};
   std::ranges::copy(part_magic, header.magic);
   header.version = part_version;
@@ -53,7 +53,7 @@ std::uint32_t chunks_in(std::span<const std::byte> bytes) noexcept {
   return count;
 }
 
-std::uint64_t boot_number(std::string_view boot_id) noexcept {
+[[gnu::hot]] std::uint64_t boot_number(std::string_view boot_id) noexcept {
   std::uint64_t boot = 0;
   int digits = 0;
   for (const char each : boot_id) {

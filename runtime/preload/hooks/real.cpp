@@ -29,7 +29,7 @@ struct Symbols {
   const ElfW(Half) * versions = nullptr;
 };
 
-Symbols symbols_of(const link_map& library) {
+[[gnu::hot]] Symbols symbols_of(const link_map& library) {
   Symbols symbols;
   for (const ElfW(Dyn)* each = library.l_ld; each->d_tag != DT_NULL; ++each) {
     // The dynamic linker has made addresses of the offsets, but for a few libraries.

@@ -25,7 +25,7 @@ namespace {
 /// At most one for each descriptor.
 IOSIG_TABLE constinit std::array<Description, max_fds> all_descriptions{};
 std::atomic<int> greatest_fd{-1};
-std::atomic<unsigned> greatest_place{0};  ///< in all_descriptions
+std::atomic<unsigned> end_of_places{0};  ///< behind the last one of all_descriptions that was ever used
 
 template <class Number>
 void raise_to(std::atomic<Number>& greatest, Number number) {
@@ -54,7 +54,7 @@ Description* claim(int fd) {
     if (each.references.load(std::memory_order_relaxed) != 0 ||
         !each.references.compare_exchange_strong(unused, 1, std::memory_order_acquire))
       continue;
-    raise_to(greatest_place, place);
+    raise_to(end_of_places, place + 1);
     return &each;
   }
   return &left_out;
@@ -103,13 +103,13 @@ void closed_range(unsigned first, unsigned last) {
 }
 
 void share_descriptions() {
-  for (unsigned n = 0; n <= greatest_place.load(std::memory_order_relaxed); ++n) all_descriptions[n].asks_kernel = true;
+  for (unsigned n = 0; n < end_of_places.load(std::memory_order_relaxed); ++n) all_descriptions[n].asks_kernel = true;
 }
 
 void forget_descriptions() {
   for (int fd = 0; fd <= greatest_fd.load(std::memory_order_relaxed); ++fd)
     descriptions[static_cast<unsigned>(fd)].store(nullptr, std::memory_order_relaxed);
-  for (unsigned n = 0; n <= greatest_place.load(std::memory_order_relaxed); ++n)
+  for (unsigned n = 0; n < end_of_places.load(std::memory_order_relaxed); ++n)
     all_descriptions[n].references.store(0, std::memory_order_relaxed);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <utility>
 
 namespace iosig::preload::trace {
 namespace {
@@ -105,8 +106,7 @@ Subject subject_at(const void* at, std::size_t length) {
 }
 
 void forget_mappings() {
-  used = 0;
-  mappings = {};
+  std::fill_n(mappings.begin(), std::exchange(used, 0), Mapping{});
   is_taken = false;
 }
 

@@ -157,6 +157,6 @@ void working_directory_changed() { directory_changes.fetch_add(1, std::memory_or
 
 bool is_every_file_traced() { return traced_globs.empty(); }
 
-void set_traced_globs(std::string_view globs) { traced_globs = globs; }
+[[gnu::hot]] void set_traced_globs(std::string_view globs) { traced_globs = globs; }
 
 }  // namespace iosig::preload::trace

@@ -60,7 +60,7 @@ bool has_line_table(long fd, std::span<char> memory) {
   for (std::size_t n = 0; n < head.e_shnum; ++n) {
     std::array<char, wanted.size()> name{};
     const Section each = section(n);
-    if (each.sh_type == SHT_NOBITS || (each.sh_flags & SHF_ALLOC) != 0) continue;
+    if (each.sh_type != SHT_PROGBITS || (each.sh_flags & SHF_ALLOC) != 0) continue;
     if (read_whole(fd, name.data(), name.size(), section(head.e_shstrndx).sh_offset + each.sh_name) &&
         std::string_view(name.data(), name.size()) == wanted)
       return true;
@@ -213,7 +213,7 @@ void write_place(ThreadPart& part, PlaceCache& cache, std::uint32_t path) {
 
 }  // namespace
 
-void set_open_places(bool are_noted) { are_places_noted = are_noted; }
+[[gnu::hot]] void set_open_places(bool are_noted) { are_places_noted = are_noted; }
 
 #if HAS_OBJECT_SEARCH
 

@@ -273,7 +273,7 @@ bool is_on_small_stack(const void* frame) {
 
 }  // namespace
 
-void set_sources(std::string_view reader, std::string_view lines) {
+[[gnu::hot]] void set_sources(std::string_view reader, std::string_view lines) {
   if (lines.empty()) return;
   has_sources = true;
   reading = static_cast<Reading*>(map_emptied_at_fork(sizeof(Reading)));

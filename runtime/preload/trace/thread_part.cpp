@@ -63,6 +63,9 @@ struct PartMemory {
   std::array<char, PATH_MAX> path;  ///< of the part's file
 };
 
+/// Of a ThreadPart and its memory.
+constexpr std::size_t part_memory_bytes = page_bytes + sizeof(PartMemory);
+
 /// Private memory that a thread uses only while it packs. Threads pass it on, so that a process has as many as it has
 /// threads that pack at the same time.
 struct Packing {
@@ -84,6 +87,9 @@ struct ProcessState {
   std::atomic<bool> is_ending;        ///< what comes now is the C library's flush of its streams
 };
 ProcessState* state = nullptr;
+/// For the first part, behind the state: a short process needs one mapping less. Null: used. A child does not get it
+/// again, because calls that it inherited on its stack may lead there.
+std::atomic<std::byte*> first_memory{nullptr};
 
 std::string_view trace_directory;  ///< ended by NUL
 std::atomic<Unrecorded*> unrecorded{nullptr};
@@ -353,14 +359,13 @@ void leave_part(ThreadPart& part) {
 
 ThreadPart* make_part() {
   if (ThreadPart* const left = take_free_part(); left != nullptr) return left;
-  void* page = map_emptied_at_fork(page_bytes);
-  void* const memory = page == nullptr ? nullptr : map_emptied_at_fork(sizeof(PartMemory));
+  void* memory = first_memory.exchange(nullptr);
+  if (memory == nullptr) memory = map_emptied_at_fork(part_memory_bytes);
   if (memory == nullptr) return nullptr;
-  auto* const part = new (page) ThreadPart{};
-  part->memory = static_cast<std::byte*>(memory);
+  auto* const part = new (memory) ThreadPart{};
+  part->memory = static_cast<std::byte*>(memory) + page_bytes;
   if (!make_file(*part)) {
-    ::munmap(memory, sizeof(PartMemory));
-    ::munmap(page, page_bytes);
+    ::munmap(memory, part_memory_bytes);
     return nullptr;
   }
   part->next = state->all.load();
@@ -557,10 +562,11 @@ void add_chunk(ThreadPart& part, ChunkKind kind, const void* head, std::size_t h
 void start_parts(std::string_view directory, bool in_microseconds) {
   trace_directory = directory;
   keeps_microseconds = in_microseconds;
-  void* const page = map_emptied_at_fork(page_bytes);
-  if (page == nullptr || ::pthread_key_create(&thread_end, end_thread) != 0) return;
+  void* const memory = map_emptied_at_fork(page_bytes + part_memory_bytes);
+  if (memory == nullptr || ::pthread_key_create(&thread_end, end_thread) != 0) return;
   unrecorded = map_unrecorded();  // later there may be no descriptor for it
-  state = new (page) ProcessState{};
+  first_memory = static_cast<std::byte*>(memory) + page_bytes;
+  state = new (memory) ProcessState{};
 }
 
 void try_again_after_fork() {
