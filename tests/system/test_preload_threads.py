@@ -223,6 +223,15 @@ def test_a_signal_handler_uses_files_on_a_small_stack(
     assert said_under(iosig, way, tmp_path, program, 3072) == wanted
 
 
+def test_the_first_call_of_a_process_may_be_in_a_handler_on_a_small_stack(
+    compiled: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    """The library alone, without the command, which makes it do more at the start."""
+    program = compiled(ROOT / "tests/support/small_stacks.c")
+    wanted = said([program, 3072], tmp_path / "alone")
+    assert said(["env", f"LD_PRELOAD={LIBRARY}", program, 3072], tmp_path / "preloaded") == wanted
+
+
 @way
 def test_completions_of_posix_aio_are_called_in_a_thread_of_their_own(
     iosig: Iosig, compiled: Callable[[Path], Path], tmp_path: Path, way: str

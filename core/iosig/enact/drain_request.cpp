@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <climits>
@@ -40,21 +39,19 @@ void record_request(const std::string& id) {
 }  // namespace
 
 bool has_drain_requests() {
-  if (const auto known = has_drain_requests_by_environment(); known) return *known;
   return ::access(fmt::format("{}{}{}", state_directory(), journal_below_state, requests_name).c_str(), F_OK) == 0;
 }
 
-[[gnu::hot]] std::optional<bool> has_drain_requests_by_environment() {
+[[gnu::hot]] bool put_path_of_requests(std::span<char> path) {
   const auto [root, below] = state_directory_in_environment();
-  std::array<char, 512> path{};  // the stack may be a signal handler's
   std::size_t length = 0;
   for (const std::string_view piece : {root, below, journal_below_state, requests_name}) {
-    if (piece.size() >= path.size() - length) return std::nullopt;
+    if (piece.size() >= path.size() - length) return false;
     std::ranges::copy(piece, path.data() + length);
     length += piece.size();
   }
-  if (root.empty()) return std::nullopt;
-  return ::access(path.data(), F_OK) == 0;
+  path[length] = '\0';
+  return !root.empty();
 }
 
 void drop_drain_request(const std::string& journal, const std::string& id) {

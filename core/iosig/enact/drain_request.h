@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "iosig/base/result.h"
@@ -16,9 +17,9 @@ namespace iosig {
 
 /// Whether any redirect of this journal has the wish: one system call. A request that a killed run left counts, too.
 [[nodiscard]] bool has_drain_requests();
-/// The same without memory, also in a signal handler; none if the environment does not tell where the journal is, or its
-/// path is long.
-[[nodiscard]] std::optional<bool> has_drain_requests_by_environment();
+/// Writes the path that is there as long as any has, ended by NUL, and allocates nothing. false: the environment does not
+/// tell where the journal is, or the path is longer.
+[[nodiscard]] bool put_path_of_requests(std::span<char> path);
 
 /// Removes what has_drain_requests() sees of this redirect of the journal in this directory. The caller forgets its
 /// entry.

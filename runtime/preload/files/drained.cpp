@@ -1,8 +1,11 @@
 #include "preload/files/drained.h"
 
+#include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <ctime>
 #include <string>
@@ -26,6 +29,9 @@ namespace {
 constexpr const char* program_variable = "IOSIG_PROGRAM";
 
 const char* program = nullptr;  ///< what starts drains; null: nothing does
+/// That of put_path_of_requests() when the program began; empty: unknown. Not composed at the calls that need it: their
+/// stack may be a signal handler's.
+std::array<char, 512> path_of_requests{};
 /// The environment of the drain: a copy from when the first drained file was opened. Never destroyed.
 constinit std::atomic<const std::vector<std::string>*> environment_kept{nullptr};
 
@@ -37,7 +43,9 @@ bool is_passed_on(std::string_view setting) {
 
 __attribute__((constructor(102))) void find_program() {
   const std::string_view value = runtime::kept_setting(program_variable);
-  if (value.starts_with('/')) program = value.data();
+  if (!value.starts_with('/')) return;
+  program = value.data();
+  if (!put_path_of_requests(path_of_requests)) path_of_requests.front() = '\0';
 }
 
 /// Must run isolated.
@@ -100,8 +108,8 @@ bool may_start_drains() {
   const std::int64_t this_second = now.tv_sec + 1;
   if (looked_s != this_second) {  // threads that come before the answer look, too
     const runtime::ErrnoKept kept;
-    if (const auto answer = has_drain_requests_by_environment(); answer)
-      has_requests = *answer;
+    if (path_of_requests.front() != '\0')
+      has_requests = ::syscall(SYS_faccessat, AT_FDCWD, path_of_requests.data(), F_OK) == 0;
     else
       isolated([] { has_requests = has_drain_requests(); });
     looked_s = this_second;
