@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -241,3 +242,45 @@ def test_completions_of_posix_aio_are_called_in_a_thread_of_their_own(
     wanted = said([program], tmp_path / "alone")
     assert len(wanted) == 6 and all("other thread 1" in line for line in wanted[:5])
     assert said_under(iosig, way, tmp_path, program) == wanted
+
+
+USES_INNER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int count, char** arguments) {
+  char bytes[8] = "";
+  const int plain = open("plain", O_RDWR | O_CREAT, 0644);
+  if (write(plain, "plain", 5) != 5 || pwrite(plain, "p", 1, 0) != 1 || pread(plain, bytes, 5, 0) != 5) return 1;
+  if (read(plain, bytes, 5) != 0) return 2;
+  if (count > 1) ((void (*)(void))dlsym(RTLD_DEFAULT, "patch_libc"))();
+  const int fd = open("inner", O_RDWR);
+  for (int n = 0; n < 2; ++n) {
+    printf("%zd %zd ", write(fd, "abc", 3), pwrite(fd, "abcd", 4, 0));
+    printf("%zd %zd %s\n", read(fd, bytes, 8), pread(fd, bytes, 8, 0), bytes);
+  }
+  return close(fd);
+}
+"""
+
+
+@way
+@pytest.mark.parametrize("when", ["early", "late"])
+def test_a_file_system_in_user_space_that_patches_libc_gets_the_calls(
+    iosig: Iosig, compiled: Callable[[Path], Path], tmp_path: Path, way: str, when: str
+) -> None:
+    """As GekkoFS and DAOS do: a system call that is made in place would not reach it."""
+    if os.uname().machine != "x86_64":
+        pytest.skip("patches x86-64 code")
+    library = tmp_path / "patched.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, ROOT / "tests/support/patched_libc.c"], check=True)
+    source = tmp_path / "inner.c"
+    source.write_text(USES_INNER)
+    env = [f"LD_PRELOAD={library}", *(["PATCH_LATE=1"] if when == "late" else [])]
+    program = [compiled(source), *(["late"] if when == "late" else [])]
+    wanted = ["3 4 5 5 inner"] * 2
+    assert said(["env", *env, *program], tmp_path / "alone") == wanted
+    under = said(["env", *env, iosig.binary, *WAYS[way], "--", *program], tmp_path / "under")
+    assert under == wanted

@@ -29,7 +29,7 @@ namespace iosig::preload::hook_inline {
 template <long number, class Next, class... Arguments>
 [[gnu::always_inline]] inline ssize_t make(const Next& next, Arguments... arguments) {
 #if defined(__x86_64__)
-  if (next.is_libcs() && !runtime::may_be_cancelled()) [[likely]] {
+  if (next.is_system_call() && !runtime::may_be_cancelled()) [[likely]] {
     const auto system_call = [](int fd, const void* bytes, size_t count, off_t offset = 0) {
       long result = number;
       register long fourth __asm__("r10") = offset;
@@ -42,6 +42,7 @@ template <long number, class Next, class... Arguments>
     const long result = system_call(arguments...);
     if (result >= 0 || result < -4095) [[likely]]
       return result;
+    if (result == -EBADF) return next(arguments...);  // it may have been patched since it was first called
     errno = static_cast<int>(-result);
     return -1;
   }

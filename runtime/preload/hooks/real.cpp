@@ -76,9 +76,23 @@ const ElfW(Sym) * find_in(const Symbols& library, const char* name, std::uint32_
   }
 }
 
+/// Whether a function of glibc starts as glibc's does, and reaches its system call soon: `mov $number, %eax; syscall`.
+bool makes_system_call([[maybe_unused]] const void* function) {
+#if defined(__x86_64__)
+  using namespace std::string_view_literals;
+  std::string_view code(static_cast<const char*>(function), 32);
+  if (constexpr auto endbr64 = "\xf3\x0f\x1e\xfa"sv; code.starts_with(endbr64)) code.remove_prefix(endbr64.size());
+  // `cmpb $0, __libc_single_threaded(%rip)`, or `mov %fs:24, %eax`. A patch begins with a jump.
+  if (!code.starts_with("\x80\x3d"sv) && !code.starts_with("\x64\x8b\x04\x25"sv)) return false;
+  return code.find("\0\0\0\x0f\x05"sv) != code.npos || code.find("\x31\xc0\x0f\x05"sv) != code.npos;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
-bool is_of_libc(const char* name, const void* definition) {
+bool is_system_call_of_libc(const char* name, const void* definition) {
   const link_map* const last = last_library.load(std::memory_order_relaxed);
   for (const link_map* each = _r_debug.r_map; each != nullptr; each = each->l_next) {
     if (std::string_view(each->l_name).ends_with("/libc.so.6")) {
@@ -86,7 +100,8 @@ bool is_of_libc(const char* name, const void* definition) {
       if (symbols.hashes == nullptr || symbols.table == nullptr || symbols.names == nullptr) return false;
       const ElfW(Sym)* const found = find_in(symbols, name, gnu_hash(name));
       // NOLINTNEXTLINE(performance-no-int-to-ptr)
-      return found != nullptr && reinterpret_cast<const void*>(each->l_addr + found->st_value) == definition;
+      return found != nullptr && reinterpret_cast<const void*>(each->l_addr + found->st_value) == definition &&
+             makes_system_call(definition);
     }
     if (each == last) break;
   }

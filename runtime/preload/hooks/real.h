@@ -12,8 +12,10 @@ namespace iosig::preload {
 /// Finds what dlsym(RTLD_NEXT, name) would, but takes no lock and allocates nothing: the first call of a function may
 /// be made in a signal handler, or in a thread for which a library's constructor waits. Null: there is none.
 [[nodiscard]] void* find_next_definition(const char* name);
-/// Whether that is the C library's function of this name.
-[[nodiscard]] bool is_of_libc(const char* name, const void* definition);
+/// Whether that is the C library's function of this name, and makes its system call in its first instructions. false
+/// where a tool has patched it, as file systems in user space do (GekkoFS by syscall_intercept, DAOS's libpil4dfs): their
+/// descriptors are none of the kernel's.
+[[nodiscard]] bool is_system_call_of_libc(const char* name, const void* definition);
 
 /// Finds a function in a library that an interpreter may have loaded late and without making its symbols global
 /// (RTLD_LOCAL). Null: the library is not loaded, or has no such function.
@@ -34,19 +36,20 @@ template <Name name, class Result, class... Parameters>
 class Next<name, Result(Parameters...)> {
  public:
   Result operator()(Parameters... arguments) const { return found.load(std::memory_order_relaxed)(arguments...); }
-  /// Whether it is the C library's own. false before the first call.
-  [[nodiscard]] bool is_libcs() const { return is_known_libcs.load(std::memory_order_relaxed); }
+  /// Whether it is a system call of the C library's, which is not patched. false before the first call.
+  [[nodiscard]] bool is_system_call() const { return is_known_system_call.load(std::memory_order_relaxed); }
 
  private:
   using Function = Result(Parameters...);
   [[gnu::noinline, gnu::cold]] static Result call_first(Parameters... arguments) {
     auto* const function = reinterpret_cast<Function*>(find_next_definition(name.text));
     found.store(function, std::memory_order_relaxed);
-    is_known_libcs.store(is_of_libc(name.text, reinterpret_cast<const void*>(function)), std::memory_order_relaxed);
+    is_known_system_call.store(is_system_call_of_libc(name.text, reinterpret_cast<const void*>(function)),
+                               std::memory_order_relaxed);
     return function(arguments...);
   }
   static inline constinit std::atomic<Function*> found{call_first};
-  static inline constinit std::atomic<bool> is_known_libcs{false};
+  static inline constinit std::atomic<bool> is_known_system_call{false};
 };
 /// With `...` the arguments cannot be passed on by a function in between.
 template <Name name, class Result, class... Parameters>
