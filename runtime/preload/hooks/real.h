@@ -13,8 +13,8 @@ namespace iosig::preload {
 /// be made in a signal handler, or in a thread for which a library's constructor waits. Null: there is none.
 [[nodiscard]] void* find_next_definition(const char* name);
 /// Whether that is the C library's function of this name, and makes its system call in its first instructions. false
-/// where a tool has patched it, as file systems in user space do (GekkoFS by syscall_intercept, DAOS's libpil4dfs): their
-/// descriptors are none of the kernel's.
+/// where a tool has patched it, as file systems in user space do (GekkoFS by syscall_intercept, DAOS's libpil4dfs):
+/// their descriptors are none of the kernel's.
 [[nodiscard]] bool is_system_call_of_libc(const char* name, const void* definition);
 
 /// Finds a function in a library that an interpreter may have loaded late and without making its symbols global
