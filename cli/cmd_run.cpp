@@ -82,6 +82,7 @@ Result<std::vector<Setting>> settings_for(const RunArguments& options, const Con
     note_rules_without_effect(*rules, options, console);
     settings.push_back({"IOSIG_RULES", std::filesystem::absolute(options.rules).lexically_normal().string()});
   }
+  settings.push_back(sanitizer_setting());
   std::ranges::move(settings_of_running(), std::back_inserter(settings));
   if (auto added = add_prefetch_settings(options.prefetch, settings, console); !added) return pass_on(added.error());
   return settings;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <memory>
@@ -86,15 +85,6 @@ Result<std::string> begin_trace(const TraceArguments& options, const Console& co
   else if (auto joined = check_manifest(*trace, options.directory); !joined)
     return pass_on(joined.error());
   return std::move(trace->path);
-}
-
-/// AddressSanitizer ends a program that has a library before its own, unless it is told not to look. The preloaded
-/// library passes calls on to the next one, which is the sanitizer's then. Other programs do not read the variable.
-Setting sanitizer_setting() {
-  const char* const given = std::getenv("ASAN_OPTIONS");
-  const std::string first = given == nullptr || *given == '\0' ? std::string() : std::string(given) + ":";
-  const bool is_told = first.find("verify_asan_link_order") != std::string::npos;
-  return {"ASAN_OPTIONS", is_told ? given : first + "verify_asan_link_order=0"};
 }
 
 /// Refuses names that are neither calls nor layers.

@@ -88,6 +88,12 @@ Setting program_setting() {
   return {"IOSIG_PROGRAM", std::filesystem::read_symlink("/proc/self/exe", none).string()};
 }
 
+Setting sanitizer_setting() {
+  const std::string given(value_of("ASAN_OPTIONS"));
+  const bool is_told = given.find("verify_asan_link_order") != std::string::npos;
+  return {"ASAN_OPTIONS", is_told ? given : given + (given.empty() ? "" : ":") + "verify_asan_link_order=0"};
+}
+
 std::vector<Setting> settings_of_tracing_alone() {
   const bool is_under_run = !value_of("IOSIG_PROGRAM").empty() && value_of(tracing_alone).empty();
   return is_under_run ? std::vector<Setting>{} : std::vector<Setting>{{tracing_alone, "directories"}};

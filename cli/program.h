@@ -18,6 +18,10 @@ struct Setting {
 [[nodiscard]] Result<Setting> preload_setting();
 /// Returns the variable by which the library knows this program: it starts the drains of files that are closed.
 [[nodiscard]] Setting program_setting();
+/// Returns the variable that lets programs with AddressSanitizer run: it ends a program that has a library before its
+/// own, unless it is told not to look. The preloaded library passes calls on to the next one, which is the sanitizer's
+/// then. Other programs do not read the variable.
+[[nodiscard]] Setting sanitizer_setting();
 
 /// Tells the library that containers are directories to a program that is only traced: it finds what it finds without
 /// the recorder. Empty if this process runs under `iosig run`, where they are files.

@@ -71,13 +71,26 @@ def test_the_exit_status_is_the_commands(iosig: Iosig) -> None:
 def test_dry_run_prints_what_a_batch_script_can_set(iosig: Iosig, tmp_path: Path) -> None:
     line = iosig("run", "--dry-run", "--container=*.a", "--container=/x/*.b", "--", "prog", "-x").stdout
     program = f"LD_PRELOAD='{LIBRARY}' IOSIG_PROGRAM='{BUILD / 'bin' / 'iosig'}'"
-    assert line == f"env {program} IOSIG_CONTAINERS='*.a:/x/*.b' prog -x\n"
+    sanitizer = "ASAN_OPTIONS='verify_asan_link_order=0'"
+    assert line == f"env {program} IOSIG_CONTAINERS='*.a:/x/*.b' {sanitizer} prog -x\n"
     assert (
         f"IOSIG_CONTAINERS='{tmp_path}/out/*.c'"
         in iosig("run", "--dry-run", "--container=out/*.c", "prog", cwd=tmp_path).stdout
     )
     environment = iosig.env | {"LD_PRELOAD": "libm.so.6"}
     assert f"{LIBRARY}:libm.so.6" in iosig("run", "--dry-run", "--", "prog", env=environment).stdout
+
+
+def test_a_program_with_address_sanitizer_uses_containers(iosig: Iosig, tmp_path: Path) -> None:
+    """The sanitizer would end it, because a library is before its own."""
+    text = 'int main(void) { FILE* f = fopen("a", "w"); return fputs("text", f) < 0 || fclose(f) != 0; }'
+    (tmp_path / "checked.c").write_text(f"#include <stdio.h>\n{text}\n")
+    subprocess.run(["gcc", "-fsanitize=address", "-o", tmp_path / "checked", tmp_path / "checked.c"], check=True)
+    iosig("run", "--container=a", "--", tmp_path / "checked", cwd=tmp_path)
+    assert "4 bytes by 1 writer" in iosig("container", "ls", tmp_path / "a").stdout
+    options = "exitcode=9:verify_asan_link_order=1"
+    told = iosig.env | {"ASAN_OPTIONS": options}
+    assert f"ASAN_OPTIONS='{options}'" in iosig("run", "--dry-run", "--", "prog", env=told).stdout
 
 
 def test_bad_input_runs_nothing(iosig: Iosig, tmp_path: Path) -> None:
