@@ -32,7 +32,8 @@ struct ColumnLoops {
   std::uint32_t (*divide)(std::span<const std::uint64_t> values, const ColumnDivision& by, std::uint64_t* to);
 };
 
-/// Returns the fastest loops.
+/// Returns the fastest loops. Allocates nothing, and waits for no other thread: it is called in traced programs, also
+/// in their signal handlers.
 [[nodiscard]] const ColumnLoops& column_loops();
 
 /// Returns all loops that this processor has, the fastest first, for tests.
