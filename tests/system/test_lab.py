@@ -179,6 +179,11 @@ def test_up_cut_short_at_any_moment_is_completed_by_up_and_removed_by_down(lab: 
         assert lab.leaves_nothing() and not lab.directory.exists(), step
 
 
+def test_a_member_that_is_asked_for_twice_is_made_and_told_once(lab: Lab) -> None:
+    assert lab.up("ram,ram").stdout == f"iosig storage probe --mount {lab.directory}/ram\n"
+    assert [member["name"] for member in lab.status()["members"]] == ["ram"]
+
+
 def test_without_root_nothing_is_tried(lab: Lab) -> None:
     if subprocess.run(["unshare", "--user", "true"], capture_output=True).returncode != 0:
         pytest.skip("needs user namespaces")
@@ -333,7 +338,10 @@ def test_wrong_usage_and_too_little_memory_are_told_before_anything_is_made(lab:
     available_mib = int(next(re.finditer(r"MemAvailable: *(\d+)", Path("/proc/meminfo").read_text()))[1]) // 1024
     if (targets := available_mib // 512 + 1) < 100:
         assert "too much" in lab("up", "--targets", f"{targets}x0", check=4).stderr
-    assert "Example:" in lab("--help").stdout
+    for only in ("", ",", "ram,,hdd", "ram hdd", "*"):
+        assert "there are: ram nvram" in lab("up", "--only", only, check=2).stderr, only
+    for words in (["--help"], ["up", "--help"], ["down", "--help"], ["status", "-h"]):
+        assert "Example:" in lab(*words).stdout, words
     assert not lab.directory.exists()
 
 
