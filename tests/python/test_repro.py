@@ -31,7 +31,7 @@ from iosig import plot
 from iosig.generate import cli as generate
 from iosig.panels import Look, Panel, explore_panels, plot_panels
 from iosig.report import cli as report
-from iosig.repro import artefact, cli, machine
+from iosig.repro import artefact, cli, machine, slow_disk
 from iosig.repro.artefact import Setting, Source
 
 IOSIG_IDS = ["iosig-fig11a", "iosig-fig11b", "iosig-fig11c", "iosig-fig12", "iosig-fig6", "iosig-table2"]
@@ -609,3 +609,39 @@ def test_without_the_python_package_its_verbs_say_how_to_get_it(iosig: Iosig, tm
     done = subprocess.run([alone, "repro", "list"], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
     assert done.returncode == 2
     assert "comes with the Python package iosig" in done.stderr
+
+
+@pytest.fixture
+def slow_disk_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The directory in which slow disks are made; nothing of them is left."""
+    if why := slow_disk.refused():
+        pytest.skip(why)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    yield tmp_path
+    assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_slow_disk_is_removed_when_who_holds_it_has_ended(slow_disk_tools: Path) -> None:
+    """As a replay that was killed a moment ago."""
+    with slow_disk.slow_disk(16 << 20) as disk:
+        holder = subprocess.Popen(["sleep", "1"], cwd=disk)
+    assert holder.wait() == 0
+
+
+def test_a_slow_disk_is_removed_when_an_interruption_comes_right_after_a_step(
+    slow_disk_tools: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its loop device has a name only then."""
+    for step in ("slowdisk", "losetup", "mkfs.ext4", "mount"):
+
+        def interrupted(*words: object, step: str = step) -> str:
+            said = machine.call(*words)
+            if Path(str(words[0])).name == step:
+                raise KeyboardInterrupt
+            return said
+
+        monkeypatch.setattr(slow_disk, "call", interrupted)
+        with pytest.raises(KeyboardInterrupt), slow_disk.slow_disk(16 << 20):
+            pass
+        assert list(slow_disk_tools.iterdir()) == [], step
