@@ -6,7 +6,7 @@ import importlib
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,10 +61,18 @@ def run(app: typer.Typer, name: str) -> None:
         sys.exit(4)
 
 
+def main_of(module: str) -> Callable[[], None]:
+    """`main` of a module, whose imports take a moment in which ^C may come."""
+    try:
+        return importlib.import_module(module).main
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
 def run_extra(module: str) -> None:
     """Runs `main` of a module that needs packages of an extra, or says which."""
     try:
-        main = importlib.import_module(module).main
+        main = main_of(module)
     except ModuleNotFoundError as error:
         print(f"iosig: the Python package {error.name} is missing; pip install 'iosig[trace]'", file=sys.stderr)
         sys.exit(2)
@@ -72,12 +80,23 @@ def run_extra(module: str) -> None:
 
 
 def generate() -> None:
-    """`iosig generate`, whose imports take a moment in which ^C may come."""
-    try:
-        main = importlib.import_module("iosig.generate.cli").main
-    except KeyboardInterrupt:
-        sys.exit(130)
-    main()
+    """`iosig generate`"""
+    main_of("iosig.generate.cli")()
+
+
+def plot() -> None:
+    """`iosig plot`"""
+    main_of("iosig.plot")()
+
+
+def report() -> None:
+    """`iosig report`"""
+    main_of("iosig.report.cli")()
+
+
+def repro() -> None:
+    """`iosig repro`"""
+    main_of("iosig.repro.cli")()
 
 
 def query_sql() -> None:

@@ -611,6 +611,15 @@ def test_without_the_python_package_its_verbs_say_how_to_get_it(iosig: Iosig, tm
     assert "comes with the Python package iosig" in done.stderr
 
 
+@pytest.mark.parametrize("verb", ["export-parquet", "generate", "plot", "query-sql", "report", "repro"])
+def test_an_interruption_while_packages_are_imported_ends_a_verb_without_a_word(tmp_path: Path, verb: str) -> None:
+    for package in ("typer", "pyarrow", "pandas"):
+        (tmp_path / f"{package}.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    env = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([BUILD / "bin" / f"iosig-{verb}", "--help"], env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 @pytest.fixture
 def slow_disk_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The directory in which slow disks are made; nothing of them is left."""
