@@ -29,7 +29,7 @@ from matplotlib.figure import Figure
 from conftest import BUILD, Iosig
 from iosig import plot
 from iosig.generate import cli as generate
-from iosig.panels import Look, Panel, explore_panels, plot_panels
+from iosig.panels import Curve, Look, Panel, explore_panels, plot_panels
 from iosig.report import cli as report
 from iosig.repro import artefact, cli, machine, slow_disk
 from iosig.repro.artefact import Setting, Source
@@ -490,6 +490,24 @@ def test_a_busy_machine_is_told_in_the_result(tmp_path: Path) -> None:
         told = repro("run", "pattern-fig14", "--quick", "--output", tmp_path)
     assert "the machine was busy (load 99.0" in told.err and "the machine was busy" in told.out
     assert "busy" in json.loads((tmp_path / "pattern-fig14" / "result.json").read_text())["setup"]
+
+
+def test_a_note_on_several_mount_points_is_told_once_without_its_numbers() -> None:
+    notes = ["memory is returned: so what", "/a: busy: 90 % of the time", "/b: busy: 80 % of the time", "/b: not known"]
+    known = machine.Machine(Path(), mock.Mock(), {"/a": "hdd", "/b": "ssd"}, {}, notes)
+    assert known.noted("8 runs") == "8 runs; memory is returned: so what; /a, /b: busy; /b: not known"
+
+
+def test_a_long_setup_leaves_the_picture_room_and_is_whole_on_the_page(tmp_path: Path) -> None:
+    picture, words = mock.Mock(), " ".join(f"word{n}" for n in range(400))
+    result = artefact.Result(
+        pd.DataFrame({"x": [1]}), [], [Panel("", "x", "y", [Curve("runs", [1], [1.0], Look.MEASURED)])], words
+    )
+    made = artefact.Artefact("fig0", "title", "section 0", (Source.VIRTUAL,), lambda _: result)
+    with mock.patch.object(cli.figures, "write_picture", picture):
+        cli.write_result(tmp_path, made, Setting(Source.VIRTUAL, False, tmp_path, print), result)
+    assert picture.call_args.args[2].count("\n") == 5 and "word399" not in picture.call_args.args[2]
+    assert "word399" in (tmp_path / "fig0.html").read_text()
 
 
 def test_the_rate_of_writes_lies_within_its_spread(tmp_path: Path) -> None:

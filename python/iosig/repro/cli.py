@@ -35,6 +35,7 @@ app = typer.Typer(
 )
 
 INTERRUPTED = 130
+PICTURED_LINES = 4  # of the setup; more would cover the picture
 RESULT_NAMES = ("data.csv", "result.json")
 
 
@@ -129,12 +130,15 @@ def write_result(directory: Path, artefact: Artefact, setting: Setting, result: 
     result.data.to_csv(directory / "data.csv", index=False)
     rows = (len(result.panels) + 2) // 3
     width = 9 if len(result.panels) == 1 else 15
-    setup = textwrap.fill(setup_text(setting, result), 10 * width)
-    title = f"{artefact.id}: {artefact.title}\nsource: {artefact.source_text(setting.source)}\n{setup}"
+    setup = setup_text(setting, result)
+    lines = textwrap.wrap(setup, 10 * width, max_lines=PICTURED_LINES, placeholder=" ... (more in result.json)")
+    title = f"{artefact.id}: {artefact.title}\nsource: {artefact.source_text(setting.source)}\n"
     figure = Figure(figsize=(width, 1 + 4.5 * rows), layout="constrained")
     panels.plot_panels(figure, result.panels)
     interactive = panels.explore_panels(result.panels)
-    figures.write_figure(directory / artefact.id, figure, interactive, title, rows, facts_html(artefact, result))
+    below = facts_html(artefact, result)
+    figures.write_picture(directory / f"{artefact.id}.png", figure, title + "\n".join(lines))
+    figures.write_page(directory / f"{artefact.id}.html", interactive, title + setup, rows, below)
 
 
 def names_of(artefact: Artefact) -> set[str]:

@@ -81,8 +81,16 @@ class Machine:
     notes: list[str]
 
     def noted(self, setup: str) -> str:
-        """A setup with the notes."""
-        return "; ".join([setup, *self.notes])
+        """A setup with the notes. One on several mount points is told once, without its numbers."""
+        places: dict[str, list[str]] = {}
+        for note in self.notes:
+            place, _, what = note.partition(": ")
+            if place in self.kinds:
+                places.setdefault(what.split(": ")[0], []).append(place)
+            else:
+                places[note] = []
+        told = (f"{', '.join(where)}: {what}" if where else what for what, where in places.items())
+        return "; ".join([setup, *told])
 
     def by_speed(self) -> list[str]:
         """Mount points from slow to fast, as predicted for synchronised writes of 1 MB."""
