@@ -64,9 +64,10 @@ def run(app: typer.Typer, name: str) -> None:
 def main_of(module: str) -> Callable[[], None]:
     """`main` of a module, whose imports take a moment in which ^C may come."""
     try:
-        return importlib.import_module(module).main
+        main: Callable[[], None] = importlib.import_module(module).main
     except KeyboardInterrupt:
         sys.exit(130)
+    return main
 
 
 def run_extra(module: str) -> None:
