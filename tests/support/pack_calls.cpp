@@ -19,8 +19,8 @@ void* operator new(std::size_t bytes) {
   if (void* const memory = std::malloc(bytes); memory != nullptr) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 int main() {
   const auto memory = std::make_unique<PackMemory>();
