@@ -17,8 +17,8 @@ namespace iosig {
 
 /// Whether any redirect of this journal has the wish: one system call. A request that a killed run left counts, too.
 [[nodiscard]] bool has_drain_requests();
-/// Writes the path that is there as long as any has, ended by NUL, and allocates nothing. false: the environment does not
-/// tell where the journal is, or the path is longer.
+/// Writes the path that is there as long as any has, ended by NUL, and allocates nothing. false: the environment does
+/// not tell where the journal is, or the path is longer.
 [[nodiscard]] bool put_path_of_requests(std::span<char> path);
 
 /// Removes what has_drain_requests() sees of this redirect of the journal in this directory. The caller forgets its
