@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "iosig/base/files.h"
+#include "iosig/base/machine.h"
 #include "iosig/base/text.h"
 
 namespace iosig {
@@ -321,8 +322,16 @@ void forget_own_identity() { own_process.number = own_session.number = 0; }
 bool is_in_initial_pid_namespace() { return this_process().pid_namespace.inode == initial_pid_namespace; }
 
 bool has_machines_host_name() {
+  // Asking /proc takes longer than creating a file. The answer belongs to the host name, not to the namespace: a process
+  // that enters another namespace and keeps the name still has the machine's name, or one that is not known to be it.
+  static std::atomic<std::uint64_t> known{0};  // hash of the name; its last bit: the answer
+  const std::uint64_t name = fnv1a(host_name()) & ~std::uint64_t{1};
+  if (const std::uint64_t last = known.load(std::memory_order_relaxed); last != 0 && (last & ~std::uint64_t{1}) == name)
+    return (last & 1) != 0;
   const auto own = namespace_at("self", "ns/uts");
-  return own && own->inode == initial_uts_namespace;
+  const bool is_machines = own && own->inode == initial_uts_namespace;
+  if (own) known.store(name | (is_machines ? 1 : 0), std::memory_order_relaxed);
+  return is_machines;
 }
 
 bool is_own_pid_namespace(const NamespaceId& pid_namespace) {
