@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -21,8 +22,8 @@ constexpr std::size_t links_at_once = 4;  // each decision adds one link, so the
 /// Never destroyed: other threads may open files until the very end of the process.
 struct Links {
   std::mutex lock;
-  std::vector<std::pair<HeldLink, JournalEntry>> all;
-  std::size_t next = 0;  ///< index of the link to check next
+  std::vector<std::unique_ptr<std::pair<HeldLink, JournalEntry>>> all;  ///< pointers: the oldest is often erased
+  std::size_t next = 0;                                                 ///< index of the link to check next
 };
 
 Links& links() {
@@ -55,11 +56,11 @@ std::vector<JournalEntry> take_deleted(Among among) {
   const std::lock_guard held(lock);
   for (std::size_t looks = among == Among::all ? all.size() : std::min(all.size(), links_at_once); looks > 0; --looks) {
     if (next >= all.size()) next = 0;
-    if (!all[next].first.is_deleted()) {
+    if (!all[next]->first.is_deleted()) {
       ++next;
       continue;
     }
-    deleted.push_back(std::move(all[next].second));
+    deleted.push_back(std::move(all[next]->second));
     all.erase(all.begin() + static_cast<std::ptrdiff_t>(next));
   }
   return deleted;
@@ -77,7 +78,7 @@ void remember_link(HeldLink link, const JournalEntry& entry) {
   Links& own = links();
   const std::lock_guard held(own.lock);
   if (own.all.size() == max_links) own.all.erase(own.all.begin());
-  own.all.emplace_back(std::move(link), entry);
+  own.all.push_back(std::make_unique<std::pair<HeldLink, JournalEntry>>(std::move(link), entry));
 }
 
 void drop_deleted_data(Among among) {

@@ -322,8 +322,9 @@ void forget_own_identity() { own_process.number = own_session.number = 0; }
 bool is_in_initial_pid_namespace() { return this_process().pid_namespace.inode == initial_pid_namespace; }
 
 bool has_machines_host_name() {
-  // Asking /proc takes longer than creating a file. The answer belongs to the host name, not to the namespace: a process
-  // that enters another namespace and keeps the name still has the machine's name, or one that is not known to be it.
+  // Asking /proc takes longer than creating a file. The answer belongs to the host name, not to the namespace: a
+  // process that enters another namespace and keeps the name still has the machine's name, or one that is not known to
+  // be it.
   static std::atomic<std::uint64_t> known{0};  // hash of the name; its last bit: the answer
   const std::uint64_t name = fnv1a(host_name()) & ~std::uint64_t{1};
   if (const std::uint64_t last = known.load(std::memory_order_relaxed); last != 0 && (last & ~std::uint64_t{1}) == name)

@@ -33,6 +33,11 @@ std::uint32_t kind_of_filesystem(const Fd& file) {
   return ::fstatfs(file.get(), &kind) == 0 ? static_cast<std::uint32_t>(kind.f_type) : 0;
 }
 
+bool is_shared_kind(std::uint32_t kind) {
+  const FilesystemType* const type = find_filesystem(kind);
+  return type != nullptr && type->is.is_shared;
+}
+
 bool is_seen_by_other_nodes(const Place& place, const Storage& storage) {
   if (const MountPoint* described = described_at(place, storage)) return described->visibility == Visibility::global;
   return is_on_shared_file_system(place.directory);
@@ -84,13 +89,11 @@ Result<void> record_node_copy(const Place& place, const std::string& target, con
 }  // namespace
 
 bool is_on_shared_file_system(const Fd& file) {
-  return kind_of_filesystem(file) == FUSE_SUPER_MAGIC || is_seen_by_nodes(file);
+  const std::uint32_t kind = kind_of_filesystem(file);
+  return kind == FUSE_SUPER_MAGIC || is_shared_kind(kind);
 }
 
-bool is_seen_by_nodes(const Fd& file) {
-  const FilesystemType* const type = find_filesystem(kind_of_filesystem(file));
-  return type != nullptr && type->is.is_shared;
-}
+bool is_seen_by_nodes(const Fd& file) { return is_shared_kind(kind_of_filesystem(file)); }
 
 std::string job_on_several_nodes() {
   struct Sign {

@@ -34,7 +34,7 @@ class HeldLink {
   }
   ~HeldLink();
 
-  explicit operator bool() const { return is_still_ours(); }
+  explicit operator bool() const { return static_cast<bool>(link_); }
   /// Whether no name leads to the link any more.
   [[nodiscard]] bool is_deleted() const;
 
