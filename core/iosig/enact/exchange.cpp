@@ -273,7 +273,7 @@ std::string displaced_name(const JournalEntry& entry) { return fmt::format(".ios
 Result<Place> beside(const Place& place, std::string name) {
   Fd directory(::fcntl(place.directory.get(), F_DUPFD_CLOEXEC, 0));
   if (!directory) return system_failure("keep open the directory", place.directory_path);
-  return Place{std::move(directory), place.directory_path, std::move(name), place.device};
+  return Place{std::move(directory), place.directory_path, std::move(name), place.device, place.inode};
 }
 
 Result<void> remove_at(const Place& place, int flags) {

@@ -51,7 +51,7 @@ std::optional<std::string> renamed_directory(const std::string& path, const Jour
 
 void record_home(JournalEntry& entry, const Place& link) {
   entry.home_filesystem_id = filesystem_id(link.directory);
-  entry.home_inode = inode_of(link.directory);
+  entry.home_inode = link.inode;
 }
 
 JournalEntry at_home(JournalEntry entry) {

@@ -16,6 +16,7 @@ struct Place {
   std::string directory_path;  ///< absolute, without symbolic links
   std::string name;
   dev_t device = 0;  ///< file system of the directory
+  ino_t inode = 0;   ///< of the directory
 
   [[nodiscard]] std::string path() const;
 };
