@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "iosig/base/recent_fact.h"
 #include "iosig/base/text.h"
 
 namespace iosig {
@@ -15,6 +16,15 @@ namespace {
 /// The file system that last refused a link in this process; 0: none has. With a second such file system, each change
 /// between them costs one more attempt.
 std::atomic<dev_t> refusing_device{0};
+
+/// The directory in which a link to the path, a user directory, was followed.
+constinit RecentFact followed;
+
+/// Returns the directory above the redirect's own.
+std::string_view user_directory_in(std::string_view destination) {
+  const std::string_view own = destination.substr(0, destination.rfind('/'));
+  return own.substr(0, own.rfind('/'));
+}
 
 /// Advice for a link that the kernel does not follow.
 std::string_view remedy(int failure) {
@@ -51,12 +61,17 @@ Result<void> links_lead_on(const Place& place, const Storage& storage) {
 }
 
 Result<void> check_link(const Place& place, const std::string& destination) {
+  const FactSubject subject{place.device, place.inode, user_directory_in(destination)};
+  if (followed.is_known(subject)) return {};
   struct stat status {};
   const bool follows = ::fstatat(place.directory.get(), place.name.c_str(), &status, 0) == 0 || errno == ENOENT;
   const int failure = follows ? 0 : errno;
   if (failure == ENOMEM || failure == EINTR) return {};  // not related to links
   const auto text = link_target(place);
-  if (follows && text == destination) return {};
+  if (follows && text == destination) {
+    followed.keep(subject);
+    return {};
+  }
   // Another program replaced the link meanwhile, and the open followed that.
   if (::fstatat(place.directory.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
       !S_ISLNK(status.st_mode))
