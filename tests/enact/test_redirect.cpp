@@ -1,7 +1,11 @@
 // The user's directory, the link, and what a survey makes of them.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <chrono>
+#include <thread>
 
 #include "iosig/enact/exchange.h"
 #include "iosig/enact/redirect.h"
@@ -91,6 +95,23 @@ TEST_CASE("user directory: a planted link, file or open directory is refused, wi
     REQUIRE(::chown(planted.c_str(), 65534, 65534) == 0);
     CHECK(refused());
   }
+}
+
+TEST_CASE("user directory: a safe path counts for a moment, and for no directory in its place") {
+  const World world;
+  const std::string moved = world.root / "moved";
+  const auto is_used = [&] { return open_user_directory(world.mount).has_value(); };
+  CHECK(is_used());
+  REQUIRE(::chmod(world.root.path().c_str(), 0777) == 0);
+  fs::rename(world.mount, moved);
+  fs::create_directory(world.mount);
+  CHECK_FALSE(is_used());  // at once
+  fs::remove(world.mount);
+  fs::rename(moved, world.mount);
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  CHECK_FALSE(is_used());
+  REQUIRE(::chmod(world.root.path().c_str(), 0700) == 0);
+  CHECK(is_used());
 }
 
 TEST_CASE("link: the journal knows it, and what is written through it lands on the mount point") {

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "iosig/base/kept_fds.h"
+#include "iosig/base/recent_fact.h"
 #include "iosig/base/text.h"
 #include "iosig/base/trust.h"
 
@@ -108,19 +109,38 @@ Result<Fd> open_or_make(const Fd& mount, const std::string& name, const std::str
   return system_failure("open the directory", path);
 }
 
-/// Proves that the open directory is this user's and closed to others.
-Result<void> check_own(const UserDirectory& directory) {
-  struct stat status {};
-  if (::fstat(directory.fd.get(), &status) != 0) return system_failure("inspect", directory.path);
+/// Proves that the open directory, whose status is `status`, is this user's and closed to others.
+Result<void> check_own(const UserDirectory& directory, const struct stat& status) {
   if (status.st_uid != ::geteuid()) return refuse(directory.path, fmt::format("belongs to user {}", status.st_uid));
   if ((status.st_mode & 0077) != 0)
     return refuse(directory.path, fmt::format("is open to others (mode {:o})", status.st_mode & 07777));
   return {};
 }
 
+/// The user directory to which a path led that check_directory() accepted.
+constinit RecentFact safe;
+
+FactSubject subject_of(const UserDirectory& directory, const struct stat& status) {
+  return {status.st_dev, status.st_ino, directory.path};
+}
+
+/// Opens the directory, and creates it if it may, after a check of the path to it.
+Result<Fd> open_from_root(const std::string& mount_point, const std::string& name, const std::string& path,
+                          IfMissing if_missing) {
+  // Existing data are opened from any mount point: an open directory that is proven ours cannot be replaced.
+  if (if_missing == IfMissing::make)
+    if (auto sound = check_directory(mount_point); !sound) return pass_on(sound.error());
+  const Fd mount(::open(mount_point.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!mount) return system_failure("open the mount point", mount_point);
+  return open_or_make(mount, name, path, if_missing);
+}
+
 }  // namespace
 
-std::string user_directory_name() { return fmt::format(".iosig-{}", uid_outside().value_or(::geteuid())); }
+std::string user_directory_name() {
+  const auto outside = uid_outside();
+  return fmt::format(".iosig-{}", outside ? *outside : ::geteuid());
+}
 
 /// Example: /dev/shm, where every user may create files. An untrusted user has made `.iosig-1000` first: a link makes
 /// open_or_make() fail, a directory makes check_own() fail. The order counts: the directory is opened, and then the
@@ -133,16 +153,19 @@ Result<UserDirectory> open_user_directory(const std::string& mount_point, IfMiss
                 "could not be told from other users'; nothing is put into '{}'",
                 ::geteuid(), printable(mount_point));
   const std::string name = fmt::format(".iosig-{}", *uid);
-  // Existing data are opened from any mount point: an open directory that is proven ours cannot be replaced.
-  if (if_missing == IfMissing::make)
-    if (auto sound = check_directory(mount_point); !sound) return pass_on(sound.error());
-  const Fd mount(::open(mount_point.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!mount) return system_failure("open the mount point", mount_point);
   UserDirectory directory{{}, mount_point + (mount_point.ends_with('/') ? "" : "/") + name};
-  auto opened = open_or_make(mount, name, directory.path, if_missing);
-  if (!opened) return pass_on(opened.error());
-  directory.fd = *std::move(opened);
-  if (auto own = check_own(directory); !own) return pass_on(own.error());
+  struct stat status {};
+  // Of many redirects in a row only the first checks the path: in a tenth of a second only a trusted user could make it
+  // unsafe, and it still leads to the same directory.
+  if (if_missing == IfMissing::make) directory.fd = Fd(::open(directory.path.c_str(), directory_flags));
+  if (!directory.fd || ::fstat(directory.fd.get(), &status) != 0 || !safe.is_known(subject_of(directory, status))) {
+    auto opened = open_from_root(mount_point, name, directory.path, if_missing);
+    if (!opened) return pass_on(opened.error());
+    directory.fd = *std::move(opened);
+    if (::fstat(directory.fd.get(), &status) != 0) return system_failure("inspect", directory.path);
+    if (if_missing == IfMissing::make) safe.keep(subject_of(directory, status));
+  }
+  if (auto own = check_own(directory, status); !own) return pass_on(own.error());
   return directory;
 }
 
