@@ -102,9 +102,8 @@ std::optional<std::uint64_t> quota_left(const std::string& path, const struct st
 
 Result<Room> room_at(const std::string& path) {
   struct statfs status {};
-  if (::statfs(path.c_str(), &status) != 0) return system_failure("ask the free space of", path);
-  if (struct stat type{}; ::stat(path.c_str(), &type) == 0 && !S_ISDIR(type.st_mode))
-    return system_failure("ask the free space of", path, ENOTDIR);
+  // With a slash at its end, the path of a file fails with ENOTDIR.
+  if (::statfs((path + "/").c_str(), &status) != 0) return system_failure("ask the free space of", path);
   const bool is_memory = status.f_type == TMPFS_MAGIC;
   const bool has_inodes = status.f_files == 0 || status.f_ffree != 0;
   Room room{has_inodes ? static_cast<std::uint64_t>(status.f_bavail) * static_cast<std::uint64_t>(status.f_frsize) : 0};
