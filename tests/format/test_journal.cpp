@@ -56,6 +56,18 @@ TEST_CASE("journal: an entry comes back as it was written, whatever bytes its pa
   CHECK(parse_journal_entry(journal_entry_text(every_byte), "e.json")->path == every_byte.path);
 }
 
+TEST_CASE("journal: an entry is one line of JSON, with its members in the order of the format") {
+  const std::string body =
+      R"({"schema":"iosig.journal/1","id":"0123456789abcdef","kind":"link",)"
+      R"("path":"/home/ann/out%20put%0A%FF%2541\"\\.bin","destination":"/dev/shm/.iosig-1000/0123456789abcdef.out",)"
+      R"("mount_point":"/dev/shm","filesystem_id":18364758544493064720,"home_filesystem_id":18364758544493064721,)"
+      R"-("home_inode":18364758544493064722,"signature":"persist size-per-IO(64KB)","by":"prepare","pid":4711,)-"
+      R"("host":"node7","created_unix_s":1700000000,"session":4202,"boot":"0f6e1f0b-8d0c-4b5e-9c42-6c1d2c1b7a55",)"
+      R"("created_boot_s":86400,"pid_namespace":"4:4026531836","start_ticks":8640017,"session_start_ticks":8523311,)"
+      R"("has_machines_host_name":false,"job":"slurm:4711","drain":true)";
+  CHECK(journal_entry_text(sample_entry()) == fmt::format("{},\"checksum\":\"{:016x}\"}}\n", body, fnv1a(body)));
+}
+
 TEST_CASE("journal: an entry of an early version is read, and does not say in which namespace its process ran") {
   const auto back = parse_journal_entry(cut_from(sample_entry(), "pid_namespace"), "e.json");
   REQUIRE(back);

@@ -138,6 +138,7 @@ std::string printable(std::string_view text) {
 
 std::string percent_encoded(std::string_view bytes) {
   std::string text;
+  text.reserve(bytes.size());
   for (const char c : bytes) {
     if (c > ' ' && c < 0x7f && c != '%')
       text += c;
