@@ -88,6 +88,7 @@ Decision decide(int dirfd, const char* path, const char* signature_words) {
     if (!made) return trouble(made.error());
     if (!*made) return {Outcome::stays, "somebody else created it at the same moment"};
     if (goes_with_its_link((*made)->signature)) remember_link(HeldLink(*place), **made);
+    if (!is_verbose()) return {Outcome::redirected, {}};
     return {Outcome::redirected,
             fmt::format("now leads to {} (best for '{}', predicted {}{})", (*made)->destination, signature_words,
                         about_rate(choice.candidates.front().throughput_bytes_per_s), assumed)};
