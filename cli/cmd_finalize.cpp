@@ -90,6 +90,7 @@ Result<void> complete(FinalizeArguments& options) {
   options.settle.copy.verify = options.verify == "full"   ? Verify::full
                                : options.verify == "none" ? Verify::none
                                                           : Verify::copy;
+  options.settle.copy.in_two_threads = true;
   if (options.background) options.timeout_s = drain_timeout_s;
   if (!options.timeout.empty()) {
     const auto timeout_s = parse_seconds(options.timeout);

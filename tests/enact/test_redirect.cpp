@@ -374,6 +374,29 @@ TEST_CASE(
   CHECK(status.st_gid == 12345);
 }
 
+TEST_CASE("copy: a piece that is not as it was written is noticed, also while a second thread flushes") {
+  const test::Directory directory;
+  const Fd from(::open((directory / "source").c_str(), O_RDWR | O_CREAT, 0600));
+  const off_t at = 40 << 20;  // far enough for flushes on the way; a hole before it
+  REQUIRE(::pwrite(from.get(), "data", 4, at) == 4);
+  REQUIRE(::pwrite(from.get(), "end", 3, 2 * at) == 3);
+  for (const bool in_two_threads : {false, true}) {
+    CAPTURE(in_two_threads);
+    CopyOptions options;
+    options.in_two_threads = in_two_threads;
+    const Fd right(::open((directory / "right").c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600));
+    CHECK(copy_content(from.get(), right.get(), options));
+    CHECK(*same_content(from.get(), right.get(), {}));
+    // A write to a file with O_APPEND goes to its end, and the place that it was meant for keeps its zeros.
+    const Fd wrong(::open((directory / "wrong").c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600));
+    const auto copied = copy_content(from.get(), wrong.get(), options);
+    REQUIRE_FALSE(copied);
+    CHECK(copied.error().kind == ErrorKind::system);
+    CHECK(copied.error().message.starts_with(fmt::format("bytes {} to ", at)));
+    CHECK(copied.error().message.find("not as they were written") != std::string::npos);
+  }
+}
+
 TEST_CASE("copy: files that are mostly holes are compared in a moment, and a difference within a hole is seen") {
   const test::Directory directory;
   const Fd a(::open((directory / "a").c_str(), O_RDWR | O_CREAT, 0600));

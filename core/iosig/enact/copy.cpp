@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <future>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -155,6 +156,26 @@ Result<void> flush_piece(int from, int to, off_t at, off_t length, bool is_gentl
   return {};
 }
 
+/// Starts flushes in another thread, one at a time: to give the device a piece takes as long as to compare it.
+class Flusher {
+ public:
+  /// Waits for the flush before to be started; fails if that failed.
+  Result<void> start(int from, int to, off_t at, off_t length) {
+    if (auto before = finish(); !before) return before;
+    const auto flush = [=] { return flush_piece(from, to, at, length, /*is_gentle=*/false); };
+    try {
+      started_ = std::async(std::launch::async, flush);
+    } catch (const std::system_error&) {  // there is no thread to be had
+      return flush();
+    }
+    return {};
+  }
+  Result<void> finish() { return started_.valid() ? started_.get() : Result<void>(); }
+
+ private:
+  std::future<Result<void>> started_;  // waits when it is destroyed
+};
+
 /// Opens the copy that a killed run began, if it is still that file and the data are those of then. A copy with the
 /// attributes of the data (its mode is not 0600 any more) may have been opened by others, so it is not continued.
 Fd open_partial(const Fd& data, const Place& to, const CopyOptions& options) {
@@ -197,6 +218,11 @@ Result<CopyWay> copy_content(int from, int to, const CopyOptions& options, bool 
   const off_t size = status.st_size;
   if (::ftruncate(to, size) != 0) return failure("make room for");
   Copier copier(from, to, options.verify, is_partial);
+  Flusher flusher;
+  const auto flush = [&](off_t at, off_t length) {
+    return options.in_two_threads && !options.is_gentle ? flusher.start(from, to, at, length)
+                                                        : flush_piece(from, to, at, length, options.is_gentle);
+  };
   off_t flushed = 0;
   for (off_t at = 0; at < size;) {
     const off_t begin = next_data(from, at, size);
@@ -215,8 +241,7 @@ Result<CopyWay> copy_content(int from, int to, const CopyOptions& options, bool 
                     at, at + moved);
       at += moved;
       if (at - flushed >= flushed_bytes) {
-        if (auto begun = flush_piece(from, to, flushed, at - flushed, options.is_gentle); !begun)
-          return pass_on(begun.error());
+        if (auto begun = flush(flushed, at - flushed); !begun) return pass_on(begun.error());
         flushed = at;
         // A copy that will be refused at its end is given up at once.
         if (::fstat(from, &now) != 0) return failure("inspect");
@@ -227,6 +252,7 @@ Result<CopyWay> copy_content(int from, int to, const CopyOptions& options, bool 
       if (options.pace) options.pace(static_cast<std::uint64_t>(moved));
     }
   }
+  if (auto begun = flusher.finish(); !begun) return pass_on(begun.error());
   if (options.is_gentle)
     if (auto stored = flush_piece(from, to, flushed, size - flushed, true); !stored) return pass_on(stored.error());
   return copier.by_kernel() && !is_partial ? CopyWay::kernel : CopyWay::read;

@@ -39,6 +39,9 @@ struct CopyOptions {
   /// Beside a job: waits for the device every few megabytes and drops the copied pages, so the page cache stays the
   /// job's.
   bool is_gentle = false;
+  /// Gives the device its work from a second thread, while this one copies on. Not where the process is another
+  /// program's, and not with `is_gentle`.
+  bool in_two_threads = false;
   /// Continues this copy, if it and the data are unchanged: pieces that are equal are not written again.
   std::optional<PartialCopy> partial = {};
   /// Called when a copy begins that a later run can continue.
