@@ -30,7 +30,8 @@ namespace {
   return value != nullptr && value[0] == '/' ? value : std::string_view{};
 }
 
-[[gnu::hot]] NamedDirectory named_directory(const char* override_name, const char* xdg_name, std::string_view below_home) {
+[[gnu::hot]] NamedDirectory named_directory(const char* override_name, const char* xdg_name,
+                                            std::string_view below_home) {
   if (const auto set = path_in_environment(override_name); !set.empty()) return {.root = set, .below = ""};
   if (const auto xdg = path_in_environment(xdg_name); !xdg.empty()) return {.root = xdg, .below = "/iosig"};
   return {.root = path_in_environment("HOME"), .below = below_home};
