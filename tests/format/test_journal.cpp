@@ -1,6 +1,10 @@
 // Journal entries keep every byte of a path, and damage of any kind shows.
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "iosig/base/json_text.h"
 #include "iosig/base/text.h"
 #include "iosig/format/journal.h"
 
@@ -66,6 +70,60 @@ TEST_CASE("journal: an entry is one line of JSON, with its members in the order 
       R"("created_boot_s":86400,"pid_namespace":"4:4026531836","start_ticks":8640017,"session_start_ticks":8523311,)"
       R"("has_machines_host_name":false,"job":"slurm:4711","drain":true)";
   CHECK(journal_entry_text(sample_entry()) == fmt::format("{},\"checksum\":\"{:016x}\"}}\n", body, fnv1a(body)));
+}
+
+TEST_CASE("journal: entries are written as the JSON library writes them, and read back, whatever bytes they have") {
+  std::mt19937_64 random(1);
+  const auto bytes = [&](std::size_t most, int least_byte) {
+    std::string text(random() % (most + 1), '\0');
+    for (char& c : text) c = static_cast<char>(least_byte + static_cast<int>(random() % (256U - least_byte)));
+    return text;
+  };
+  for (int round = 0; round < 500; ++round) {
+    JournalEntry entry = sample_entry();
+    entry.id = fmt::format("{:016x}", random());
+    entry.path = "/" + bytes(round == 0 ? 4095 : 300, 1);
+    entry.destination = "/" + bytes(300, 1);
+    entry.mount_point = "/" + bytes(30, 1);
+    entry.host = bytes(64, 1);
+    entry.boot = bytes(40, 0);
+    entry.job = bytes(40, 0);
+    for (std::uint64_t* const number : {&entry.filesystem_id, &entry.home_filesystem_id, &entry.home_inode})
+      *number = random() >> random() % 64;
+    for (std::int64_t* const number : {&entry.pid, &entry.created_unix_s, &entry.session, &entry.created_boot_s,
+                                       &entry.start_ticks, &entry.session_start_ticks})
+      *number = static_cast<std::int64_t>(random());
+    entry.pid_namespace = {random(), random()};
+    entry.has_machines_host_name = random() % 2 == 0;
+    entry.drain = random() % 2 == 0;
+    const std::string text = journal_entry_text(entry);
+    CAPTURE(text);
+    CHECK(json_line(parse_json(text, 2)) + "\n" == text);
+    const auto back = parse_journal_entry(text, "e.json");
+    REQUIRE(back);
+    CHECK(*back == entry);
+  }
+}
+
+TEST_CASE("journal: a file of declared reads that no signature can name is left out, and the entry can be read") {
+  const auto back_with = [](const std::string& file) {
+    JournalEntry entry = sample_entry();
+    entry.signature.reads = DeclaredReads{DeclaredReads::Form::order, file};
+    const std::string text = journal_entry_text(entry);
+    CAPTURE(text);
+    CHECK(json_line(parse_json(text, 2)) + "\n" == text);
+    const auto back = parse_journal_entry(text, "e.json");
+    REQUIRE(back);
+    if (back->signature.reads) {
+      CHECK(*back == entry);
+      return true;
+    }
+    entry.signature.reads.reset();
+    CHECK(*back == entry);
+    return false;
+  };
+  for (const char* file : {"/a/x", "/a b)/x", "/a\\n/x", "/\xc3\xa4/x"}) CHECK(back_with(file));
+  for (const char* file : {"/a\nb/x", "/\xff/x", "/\"/x", "/\xe2\x80\xa8/x", "/\x7f/x"}) CHECK_FALSE(back_with(file));
 }
 
 TEST_CASE("journal: an entry of an early version is read, and does not say in which namespace its process ran") {

@@ -1,5 +1,6 @@
 #include "iosig/format/journal.h"
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <nlohmann/json.hpp>
@@ -23,11 +24,15 @@ constexpr std::array redirectors{RedirectedBy::runtime, RedirectedBy::prepare, R
 std::string checksum(std::string_view text) { return fmt::format("{:016x}", fnv1a(text)); }
 
 /// Writes the members of one document without the JSON library, which takes as long for an entry as the kernel takes to
-/// create its file. All texts are printable ASCII: words, numbers, and what percent_encoded() returns.
+/// create its file. Nearly all texts are printable ASCII: words, numbers, and what percent_encoded() returns.
 class Line {
  public:
   void add(std::string_view key, std::string_view value) {
     begin(key);
+    if (std::ranges::any_of(value, [](char c) { return c < ' ' || c > '~'; })) {  // the file of declared reads
+      text_ += json_line(value);
+      return;
+    }
     text_ += '"';
     for (const char c : value) {
       if (c == '"' || c == '\\') text_ += '\\';
@@ -122,6 +127,16 @@ std::optional<NamespaceId> parse_namespace(std::string_view text) {
   return NamespaceId{*device, *inode};
 }
 
+/// Returns the signature as text that can be read back. Without the file of declared reads if no signature can name it:
+/// rules may lie in a directory with any name, and the data come home without it.
+std::string readable_text(const Signature& signature) {
+  std::string text = signature_text(signature);
+  if (!signature.reads || parse_signature(text)) return text;
+  Signature without = signature;
+  without.reads.reset();
+  return signature_text(without);
+}
+
 bool is_id(std::string_view text) {
   return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
@@ -150,7 +165,7 @@ std::string journal_entry_text(const JournalEntry& entry) {
   line.add("filesystem_id", entry.filesystem_id);
   line.add("home_filesystem_id", entry.home_filesystem_id);
   line.add("home_inode", entry.home_inode);
-  line.add("signature", signature_text(entry.signature));
+  line.add("signature", readable_text(entry.signature));
   line.add("by", name_of(entry.by));
   line.add("pid", entry.pid);
   line.add("host", percent_encoded(entry.host));
