@@ -16,6 +16,8 @@ struct FactSubject {
   dev_t device = 0;
   ino_t inode = 0;
   std::string_view path;
+  /// For a fact that depends on the mount: the path of the directory, which may be mounted twice with unlike options.
+  std::string_view directory_path = {};
 };
 
 /// Remembers one fact for a tenth of a second. Only for this user (effective user id), this directory and this path: if
@@ -30,13 +32,21 @@ class RecentFact {
   void keep(const FactSubject& subject);
 
  private:
+  struct Path {
+    std::size_t length = 0;
+    std::array<char, 256> bytes{};  ///< longer ones are not remembered
+    [[nodiscard]] bool has_room_for(std::string_view path) const { return path.size() <= bytes.size(); }
+    void set(std::string_view path);
+    [[nodiscard]] std::string_view view() const { return {bytes.data(), length}; }
+  };
+
   std::mutex lock_;  ///< only tried
   std::int64_t found_ms_ = 0;
   dev_t device_ = 0;
   ino_t inode_ = 0;
   uid_t user_ = 0;
-  std::size_t length_ = 0;        ///< 0: nothing is known
-  std::array<char, 256> path_{};  ///< longer ones are not remembered
+  Path path_;  ///< empty: nothing is known
+  Path directory_path_;
 };
 
 }  // namespace iosig
