@@ -141,3 +141,20 @@ def test_a_mount_that_follows_no_links_gets_none(world: World, program: Path) ->
     assert "status 4\ndatadataa\nb\n" in out and "follows_links = false" in out, (out, done.stderr)
     assert done.stderr.decode().count("does not follow a symbolic link") == 2  # prepare, and the program once
     assert not world.journal()
+
+
+@needs_mounts
+def test_links_that_one_mount_follows_say_nothing_of_another_mount_of_the_directory(
+    world: World, program: Path
+) -> None:
+    script = """
+        cd "$1"; mkdir plain closed
+        mount --bind plain closed && mount -o remount,bind,nosymfollow closed || exit 77
+        "$2" "$1/plain/a" "$1/closed/b"; echo "status $?"
+        test -L plain/a && test ! -L plain/b && cat plain/a closed/b
+    """
+    done = world.run_with_own_mounts(script, world.work, program)
+    if done.returncode == 77:
+        pytest.skip(f"cannot mount with nosymfollow: {done.stderr.decode()}")
+    assert done.returncode == 0 and done.stdout.startswith(b"status 0\n"), (done.stdout, done.stderr)
+    assert len(world.journal()) == 1

@@ -17,7 +17,8 @@ namespace {
 /// between them costs one more attempt.
 std::atomic<dev_t> refusing_device{0};
 
-/// The directory in which a link to the path, a user directory, was followed.
+/// The directory in which a link to the path, a user directory, was followed. By its path, too: a second mount of it
+/// may have the option nosymfollow.
 constinit RecentFact followed;
 
 /// Returns the directory above the redirect's own.
@@ -61,7 +62,7 @@ Result<void> links_lead_on(const Place& place, const Storage& storage) {
 }
 
 Result<void> check_link(const Place& place, const std::string& destination) {
-  const FactSubject subject{place.device, place.inode, user_directory_in(destination)};
+  const FactSubject subject{place.device, place.inode, user_directory_in(destination), place.directory_path};
   if (followed.is_known(subject)) return {};
   struct stat status {};
   const bool follows = ::fstatat(place.directory.get(), place.name.c_str(), &status, 0) == 0 || errno == ENOENT;
