@@ -365,3 +365,56 @@ def test_a_program_may_close_the_library_before_its_threads_end(world: World, tm
     done = world.run(tmp_path / "closer", BUILD / "lib/libiosig.so.1", "out")
     assert done.returncode == 0 and done.stdout == b"alive\n"
     assert (world.work / "out").is_symlink()
+
+
+ELSEWHERE = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+static const char *moved(const char *path, char *room) {
+  const char *seen = getenv("SEEN");
+  size_t length = strlen(seen);
+  if (strncmp(path, seen, length) != 0 || path[length] != '/') return path;
+  snprintf(room, 4096, "%s%s", getenv("BEHIND"), path + length);
+  return room;
+}
+#define MOVED(name, result, parameters, arguments)          \
+  result name parameters {                                  \
+    char room[4096];                                        \
+    result(*next) parameters = dlsym(RTLD_NEXT, #name);     \
+    path = moved(path, room);                               \
+    return next arguments;                                  \
+  }
+MOVED(open, int, (const char *path, int flags, mode_t mode), (path, flags, mode))
+MOVED(open64, int, (const char *path, int flags, mode_t mode), (path, flags, mode))
+MOVED(openat, int, (int at, const char *path, int flags, mode_t mode), (at, path, flags, mode))
+MOVED(openat64, int, (int at, const char *path, int flags, mode_t mode), (at, path, flags, mode))
+MOVED(stat, int, (const char *path, void *status), (path, status))
+MOVED(stat64, int, (const char *path, void *status), (path, status))
+MOVED(fstatat, int, (int at, const char *path, void *status, int flags), (at, path, status, flags))
+MOVED(fstatat64, int, (int at, const char *path, void *status, int flags), (at, path, status, flags))
+MOVED(__xstat, int, (int version, const char *path, void *status), (version, path, status))
+MOVED(__xstat64, int, (int version, const char *path, void *status), (version, path, status))
+MOVED(__fxstatat, int, (int version, int at, const char *path, void *status, int flags),
+      (version, at, path, status, flags))
+MOVED(__fxstatat64, int, (int version, int at, const char *path, void *status, int flags),
+      (version, at, path, status, flags))
+"""
+
+
+def test_a_library_that_moves_paths_moves_the_links_too(world: World, host: Path, tmp_path: Path) -> None:
+    """As fakechroot does: to the program, `seen` is `behind`. Nothing must be made in what the kernel calls `seen`."""
+    (tmp_path / "elsewhere.c").write_text(ELSEWHERE)
+    library = tmp_path / "elsewhere.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, tmp_path / "elsewhere.c", "-ldl"], check=True)
+    seen, behind = world.work / "seen", world.work / "behind"
+    seen.mkdir()
+    behind.mkdir()
+    moved = world.env | {"LD_PRELOAD": str(library), "SEEN": str(seen), "BEHIND": str(behind)}
+    done = world.run(host, "plain", seen / "out", env=moved)
+    assert done.stdout == b"alive\n", done.stderr
+    assert list(seen.iterdir()) == [] and (behind / "out").is_symlink()

@@ -45,6 +45,13 @@ Result<Place> make_place(Fd directory, std::string directory_path, std::string n
   return Place{std::move(directory), std::move(directory_path), std::move(name), status.st_dev, status.st_ino};
 }
 
+/// Whether the path leads there by the calls of libc, too. A library before libc (fakechroot, GekkoFS) may give the
+/// program other directories than the kernel's at their paths.
+bool is_what_program_sees(const Place& place, const std::string& directory_path) {
+  struct stat status {};
+  return ::stat(directory_path.c_str(), &status) == 0 && status.st_dev == place.device && status.st_ino == place.inode;
+}
+
 }  // namespace
 
 std::string Place::path() const {
@@ -66,8 +73,10 @@ Result<Place> locate(int from_directory, std::string_view path) {
     return fail(ErrorKind::usage, "'{}' is the path of a directory; a file's is wanted", printable(path));
   const std::string parent(slash == std::string_view::npos ? "." : path.substr(0, slash + 1));
   if (is_normal(parent))
-    if (Fd directory = open_without_links(parent))
-      return make_place(std::move(directory), parent.substr(0, std::max<std::size_t>(slash, 1)), std::move(name));
+    if (Fd directory = open_without_links(parent)) {
+      auto place = make_place(std::move(directory), parent.substr(0, std::max<std::size_t>(slash, 1)), name);
+      if (place && is_what_program_sees(*place, parent)) return place;
+    }
   Fd directory(::openat(from_directory, parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return system_failure("open the directory", parent);
   return place_in(std::move(directory), std::move(name));
