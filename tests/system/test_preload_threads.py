@@ -234,6 +234,15 @@ def test_the_first_call_of_a_process_may_be_in_a_handler_on_a_small_stack(
 
 
 @way
+def test_a_program_with_an_indirect_memcpy_of_its_own_starts(
+    iosig: Iosig, compiled: Callable[[Path], Path], tmp_path: Path, way: str
+) -> None:
+    """The dynamic linker refuses to start it with a library whose calls are all bound at the start (`-z now`)."""
+    program = compiled(ROOT / "tests/support/own_memcpy.c")
+    assert said_under(iosig, way, tmp_path, program) == ["1", "written"]
+
+
+@way
 def test_completions_of_posix_aio_are_called_in_a_thread_of_their_own(
     iosig: Iosig, compiled: Callable[[Path], Path], tmp_path: Path, way: str
 ) -> None:
