@@ -242,6 +242,20 @@ def test_a_program_with_an_indirect_memcpy_of_its_own_starts(
     assert said_under(iosig, way, tmp_path, program) == ["1", "written"]
 
 
+def test_a_signal_handler_opens_a_file_while_the_library_starts(
+    iosig: Iosig, compiled: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    """Of a library that began before: constructors run in the order of the libraries."""
+    library = tmp_path / "raises.so"
+    source = ROOT / "tests/support/raises_at_start.c"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
+    tracing = [iosig.binary, "run", "--container", "*.dat", "--", iosig.binary, "trace", "-o", "../trace", "--"]
+    program = ["env", f"LD_PRELOAD={LIBRARY}:{library}", "true"]
+    assert said(["timeout", "-s", "KILL", "30", *tracing, *program], tmp_path / "under") == []
+    iosig("container", "export", tmp_path / "under/early.dat", tmp_path / "exported")
+    assert (tmp_path / "exported").read_text() == "early"
+
+
 @way
 def test_completions_of_posix_aio_are_called_in_a_thread_of_their_own(
     iosig: Iosig, compiled: Callable[[Path], Path], tmp_path: Path, way: str

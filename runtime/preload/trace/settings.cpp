@@ -17,6 +17,7 @@
 #include <mutex>
 
 #include "host/process.h"
+#include "iosig/base/signals.h"
 #include "preload/files/process_files.h"
 #include "preload/hooks/hook.h"
 #include "preload/prefetch/reads.h"
@@ -99,7 +100,8 @@ __attribute__((constructor(103))) void load(int argument_count, char** given, ch
   set_open_places(runtime::setting("IOSIG_TRACE_PLACES") != "no");
   set_sources(runtime::kept_setting("IOSIG_TRACE_LINES"), runtime::kept_setting("IOSIG_TRACE_SOURCES"));
   {
-    const std::lock_guard lock(process().lock);  // the program has not begun: nothing to isolate it from
+    const SignalsLater later;  // other libraries may have begun: a handler of theirs that opens a file takes the lock
+    const std::lock_guard lock(process().lock);
     stand_in_for_streams();
   }
   choose_calls(runtime::setting("IOSIG_TRACE_OPS"), !runtime::setting("IOSIG_TRACE_PAUSED").empty());
