@@ -69,7 +69,7 @@ using VersionNames = std::array<const char*, most_versions>;
   return nullptr;
 }
 
-__attribute__((constructor(101))) [[gnu::hot]] void bind_own_calls() {
+__attribute__((constructor(101), hot)) void bind_own_calls() {
   const link_map* const this_library = find_this_library();
   if (this_library == nullptr) return;
   const Symbols own = symbols_of(*this_library);
