@@ -112,7 +112,7 @@ bool is_verbose() { return process().verbose; }
 [[gnu::hot]] std::string_view kept_setting(const char* variable) {
   const std::string_view value = setting(variable);
   if (value.empty()) return value;
-  static constinit std::array<char, 1024> texts{};  // usual ones fit; a page of its own would take longer than the rest
+  static constinit std::array<char, 1024> texts{};  // the usual ones fit, and need no mapping of their own
   static constinit std::atomic<std::size_t> used{0};
   const std::size_t bytes = value.size() + 1;  // ends with NUL
   char* copy = nullptr;

@@ -42,16 +42,16 @@ bool has_drain_requests() {
   return ::access(fmt::format("{}{}{}", state_directory(), journal_below_state, requests_name).c_str(), F_OK) == 0;
 }
 
-[[gnu::hot]] bool put_path_of_requests(std::span<char> path) {
+[[gnu::hot]] void put_path_of_requests(std::span<char> path) {
   const auto [root, below] = state_directory_in_environment();
+  path[0] = '\0';
+  const auto pieces = {root, below, journal_below_state, requests_name};
   std::size_t length = 0;
-  for (const std::string_view piece : {root, below, journal_below_state, requests_name}) {
-    if (piece.size() >= path.size() - length) return false;
-    std::ranges::copy(piece, path.data() + length);
-    length += piece.size();
-  }
-  path[length] = '\0';
-  return !root.empty();
+  for (const std::string_view piece : pieces) length += piece.size();
+  if (root.empty() || length >= path.size()) return;
+  char* end = path.data();
+  for (const std::string_view piece : pieces) end = std::ranges::copy(piece, end).out;
+  *end = '\0';
 }
 
 void drop_drain_request(const std::string& journal, const std::string& id) {

@@ -17,9 +17,9 @@ namespace iosig {
 
 /// Whether any redirect of this journal has the wish: one system call. A request that a killed run left counts, too.
 [[nodiscard]] bool has_drain_requests();
-/// Writes the path that is there as long as any has, ended by NUL, and allocates nothing. false: the environment does
-/// not tell where the journal is, or the path is longer.
-[[nodiscard]] bool put_path_of_requests(std::span<char> path);
+/// Writes to `path` what has_drain_requests() looks for, ended by NUL, and allocates nothing. An empty text if the
+/// environment does not tell where the journal is, or `path` is too short.
+void put_path_of_requests(std::span<char> path);
 
 /// Removes what has_drain_requests() sees of this redirect of the journal in this directory. The caller forgets its
 /// entry.

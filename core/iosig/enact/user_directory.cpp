@@ -137,10 +137,7 @@ Result<Fd> open_from_root(const std::string& mount_point, const std::string& nam
 
 }  // namespace
 
-std::string user_directory_name() {
-  const auto outside = uid_outside();
-  return fmt::format(".iosig-{}", outside ? *outside : ::geteuid());
-}
+std::string user_directory_name() { return fmt::format(".iosig-{}", uid_outside().value_or(::geteuid())); }
 
 /// Example: /dev/shm, where every user may create files. An untrusted user has made `.iosig-1000` first: a link makes
 /// open_or_make() fail, a directory makes check_own() fail. The order counts: the directory is opened, and then the

@@ -29,8 +29,7 @@ namespace {
 constexpr const char* program_variable = "IOSIG_PROGRAM";
 
 const char* program = nullptr;  ///< what starts drains; null: nothing does
-/// That of put_path_of_requests() when the program began; empty: unknown. Not composed at the calls that need it: their
-/// stack may be a signal handler's.
+/// From put_path_of_requests(), when the program began: the calls that need it may have a signal handler's small stack.
 std::array<char, 512> path_of_requests{};
 /// The environment of the drain: a copy from when the first drained file was opened. Never destroyed.
 constinit std::atomic<const std::vector<std::string>*> environment_kept{nullptr};
@@ -45,7 +44,7 @@ __attribute__((constructor(102))) void find_program() {
   const std::string_view value = runtime::kept_setting(program_variable);
   if (!value.starts_with('/')) return;
   program = value.data();
-  if (!put_path_of_requests(path_of_requests)) path_of_requests.front() = '\0';
+  put_path_of_requests(path_of_requests);
 }
 
 /// Must run isolated.

@@ -1,4 +1,4 @@
-// What the libraries of the process say of their symbols, read without the dynamic linker's lock and without memory.
+// The symbol tables of loaded libraries. Reading them takes no lock of the dynamic linker and allocates nothing.
 #pragma once
 
 #include <elf.h>

@@ -138,7 +138,7 @@ bool put_in_file(ThreadPart& part, const char* path, const void* bytes, std::siz
 }
 
 bool fill_file(long fd, std::size_t first, std::size_t end) {
-  static constexpr std::array<std::byte, 2 * iosig::trace::page_bytes> zeros{};  // of a short process, all at once
+  static constexpr std::array<std::byte, 2 * iosig::trace::page_bytes> zeros{};  // a new part is filled by one write
   if (exceeds_size_limit(static_cast<std::int64_t>(end))) {
     errno = EFBIG;
     return false;
