@@ -3,14 +3,16 @@
     .venv/bin/python bench/trace.py [--rounds 41] [--processes 5] [--turns 15] [--directory /dev/shm]
 
 Calls: a traced process makes each call in turns of 4096, through the recorder and through libc's function behind it.
-The median of the differences in processor time between the two turns of a round, in nanoseconds for a call; packing is
-in it. The floor is what any recorder of begin and end pays: two clock reads and a store of 32 bytes in memory that is
-written once. Bytes: what the trace's files grow by, for each call, lossless.
+Two rounds go over the sequential file once; which way is first changes with each pass, so that both meet each part of
+it. The median of the differences in processor time, each the mean of a round's and of the same round's a pass later,
+in nanoseconds for a call; packing is in it. The floor is what any recorder of begin and end pays: two clock reads and a
+store of 32 bytes in memory that is written once. Bytes: what the trace's files grow by, for each call, lossless.
 
 Starts: a shell runs /bin/true a hundred times, in turns with an empty preloaded library, with the recorder's library
-that does not record, and traced. Peers: strace, if it is there, and DFTracer: pip download --no-deps dftracer==2.2.0,
-unzip, --dftracer DIRECTORY; Darshan's runtime, built from its source, --darshan PREFIX. Processor time of the same
-calls, of all processes. Whole programs: trace_programs.py.
+that does not record, and traced. The library is a copy, as an installed one is: the pages of one that the linker has
+just written are mapped more slowly. Peers: strace, if it is there, and DFTracer: pip download --no-deps
+dftracer==2.2.0, unzip, --dftracer DIRECTORY; Darshan's runtime, built from its source, --darshan PREFIX. Processor time
+of the same calls, of all processes. Whole programs: trace_programs.py.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from pathlib import Path
 
 BUILD = Path(__file__).resolve().parent.parent / "build"
 IN_LOOP = 100  # processes in a turn
+PASS = 2  # rounds that go over the file once; `passed` in the program
 PROGRAM = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -39,7 +42,7 @@ PROGRAM = r"""
 #include <time.h>
 #include <unistd.h>
 
-enum { calls = 4096, span = 64 << 20 };
+enum { calls = 4096, span = 64 << 20, passed = 2 };  // rounds in which a file of `span` is passed over sequentially
 typedef ssize_t (*Plain)(int, void *, size_t);
 typedef ssize_t (*Placed)(int, void *, size_t, off_t);
 struct state { int fd; off_t at; uint64_t random; char bytes[4096]; };
@@ -79,7 +82,7 @@ static void *measure(void *unused) {
   for (int round = 0; round < rounds; ++round) {
     double ns[2] = {0, 0};
     for (int turn = 0; turn < (only_traced ? 1 : 2); ++turn) {
-      const int which = only_traced ? 0 : turn ^ (round % 2);
+      const int which = only_traced ? 0 : turn ^ (round / passed % 2);
       struct timespec begin, end;
       clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
       for (int n = 0; n < calls; ++n) kinds[kind].call(functions[which], s);
@@ -162,7 +165,10 @@ def calls(work: Path, rounds: int, processes: int) -> None:
                 shutil.rmtree(trace.parent)
                 for line in told.splitlines():
                     pairs = [tuple(map(float, turn.split(","))) for turn in line.split()]
-                    added[threads].append(statistics.median(pair[0] - pair[1] for pair in pairs))
+                    differences = [pair[0] - pair[1] for pair in pairs]
+                    added[threads].append(
+                        statistics.median(map(statistics.mean, zip(differences, differences[PASS:], strict=False)))
+                    )
                     if threads == 1:
                         behind.append(statistics.median(pair[1] for pair in pairs))
         _, trace = traced(work, program, work / "file", kind, rounds, 1, 1)
@@ -175,11 +181,11 @@ def calls(work: Path, rounds: int, processes: int) -> None:
         )
 
 
-def starts(work: Path, turns: int) -> None:
-    """Prints the table of starts."""
+def starts(work: Path, copied: Path, turns: int) -> None:
+    """Prints the table of starts. `copied`: a directory for the copy of the library."""
     subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "/dev/null", "-o", work / "empty.so"], check=True)
     loop = f"n=0; while [ $n -lt {IN_LOOP} ]; do /bin/true; n=$((n + 1)); done"
-    library = str(BUILD / "lib/libiosig-preload.so")
+    library = shutil.copy(BUILD / "lib/libiosig-preload.so", copied / "libiosig-preload.so")
     ways = ["an empty library", "not recording", "traced"]
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(turns):
@@ -288,7 +294,8 @@ def main() -> None:
     print(f"load: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     with tempfile.TemporaryDirectory(dir=told.directory) as work:
         calls(Path(work), told.rounds, told.processes)
-        starts(Path(work), told.turns)
+        with tempfile.TemporaryDirectory(dir=BUILD) as copied:
+            starts(Path(work), Path(copied), told.turns)
         peers(Path(work), told.dftracer, told.darshan)
 
 

@@ -6,7 +6,8 @@ Each shape is one stream: size, size per operation, order, whether operations wa
 after each pass, and what becomes of the data (home, rest or temp). It runs with its file in DIRECTORY, and behind a
 link to each other mount point of the description on which the data may be: `iosig prepare`, the job, `iosig finalize`,
 `sync` of the file, in turns within each round. The job is whole_job.c, compiled at the start: pwrite, pread and
-fdatasync; it shares no code with the probe. Time to think is not counted, nor the start of the job's program.
+fdatasync; it shares no code with the probe. Time to think is not counted, nor the start of the job's program, nor what
+it needs to make its data.
 
 `iosig choose` decides once for each shape, by the description alone. Regret: time at the chosen place / time at the
 best - 1, by medians. The noise floor is the regret of the best place of the first round, judged by the others. A shape
