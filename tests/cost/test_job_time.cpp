@@ -130,6 +130,19 @@ TEST_CASE("job time: a flush takes the latency and the bandwidth of the drain, i
   CHECK(predict_copy_s(4e8, {source, true}, {device}) == doctest::Approx(2 + 0.03 + 0.001));
 }
 
+TEST_CASE("job time: a file that is dirty as a whole is stored in order, in whatever order it was written") {
+  Device device = disk();
+  device.random_drain_bytes_per_s = 1e6;
+  const auto flush_s = [&](double bytes, double passes) {
+    const Workload random{.bytes_per_io = 4096, .random = true, .sync = false};
+    return predict_transfers({.workload = random, .data_bytes = bytes, .passes = passes}, device, 4096, cache).flush_s;
+  };
+  CHECK(flush_s(5e8, 1) == doctest::Approx(5));  // at 1e8 B/s
+  CHECK(flush_s(5e8, 2) == doctest::Approx(5));
+  CHECK(flush_s(5e8, 0.5) == doctest::Approx(250));  // every second block: at 1e6 B/s
+  CHECK(flush_s(1.5e9, 1) > 1000);                   // the kernel stores some blocks meanwhile
+}
+
 TEST_CASE("job time: random writes drain at the measured rate; large ones pay its latency less often") {
   Device device = disk();
   device.random_drain_bytes_per_s = 1e6;  // a block of 4096 B: 4.096 ms, of which 41 us are the transfer

@@ -114,7 +114,10 @@ TransferTime predict_transfers(const Transfers& transfers, const Device& device,
   const bool drains_early = std::min(written, transfers.data_bytes) > or_unlimited(cache.background_bytes);
   const double draining_s = std::max(0.0, busy_s + throttled_s - (drains_early ? 0 : dirty_expires_s));
   const double dirty = std::clamp(written - draining_s * drain, 0.0, transfers.data_bytes);
-  const double flush_s = dirty > 0 ? dirty / drain + flush_latency_s(device) : 0;
+  Workload flushed = workload;
+  flushed.random = workload.random && dirty < transfers.data_bytes;
+  const double flush_s =
+      dirty > 0 ? dirty / drain_bytes_per_s(flushed, device, block_bytes) + flush_latency_s(device) : 0;
   return {busy_s + throttled_s - transfers.think_s, flush_s};
 }
 

@@ -31,7 +31,8 @@ struct TransferTime {
 ///   drain     beyond it, the program is as slow as the storage. Other transfers and think time hide as much of it as
 ///             the storage can take meanwhile
 ///   flush     what is dirty in the end, and the latency of a flush. The kernel stores nothing before
-///             `cache.background_bytes` are dirty or data are `dirty_expires_s` old
+///             `cache.background_bytes` are dirty or data are `dirty_expires_s` old. If all data are dirty then, it
+///             stores them in the order of the file, also those that were written at random
 ///
 /// Reads that do not wait are served by the page cache if `cache.cached_bytes` hold the data and the stream has written
 /// or read them before, and what it writes once more is overwritten there: both at the device's cached_... rates, or as
