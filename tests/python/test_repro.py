@@ -672,3 +672,11 @@ def test_a_slow_disk_is_removed_when_an_interruption_comes_right_after_a_step(
         with pytest.raises(KeyboardInterrupt), slow_disk.slow_disk(16 << 20):
             pass
         assert list(slow_disk_tools.iterdir()) == [], step
+
+
+def test_a_file_as_output_is_named_with_what_to_do(tmp_path: Path) -> None:
+    mine = tmp_path / "thesis.tex"
+    mine.write_text("mine")
+    told = repro("run", "iosig-table2", "--output", mine)
+    assert told.status == 4 and f"{mine} is no directory; move it away or give --output" in told.err
+    assert mine.read_text() == "mine"

@@ -147,10 +147,11 @@ def names_of(artefact: Artefact) -> set[str]:
 
 def check_place(place: Path, known: set[str]) -> None:
     """An older result may be replaced; a directory with anything else in it is refused, before the experiment."""
-    if not place.exists():
-        return
-    if not place.is_dir():
-        raise NotADirectoryError(f"{place} is no directory; move it away or give --output")
+    for each in (place.parent, place):
+        if not each.exists():
+            return
+        if not each.is_dir():
+            raise NotADirectoryError(f"{each} is no directory; move it away or give --output")
     foreign = sorted(entry.name for entry in place.iterdir() if entry.name not in known or not entry.is_file())
     if foreign:
         raise FileExistsError(f"{place} holds '{foreign[0]}', which is no result; move it away or give --output")
