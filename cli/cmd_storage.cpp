@@ -398,12 +398,16 @@ int run_show(const std::string& path, const std::string& file, Console& console)
   if (!source) return console.fail(source.error());
   if (!source->file.empty()) console.note(fmt::format("storage description: {}", about_file(*source)));
   const Storage& storage = source->storage;
-  if (!path.empty())
-    if (const auto known = described_mount_point(storage, path); !known) return console.fail(known.error());
+  const MountPoint* wanted = nullptr;  // null: all
+  if (!path.empty()) {
+    const auto known = described_mount_point(storage, path);
+    if (!known) return console.fail(known.error());
+    wanted = *known;
+  }
   ordered_json shown = ordered_json::array();
   Table table({"VALUE", "", "ORIGIN", "SPREAD OR REMARK"});
   for (const MountPoint& mount : storage.mount_points) {
-    if (!path.empty() && mount.path != path) continue;
+    if (wanted != nullptr && &mount != wanted) continue;
     const Device& device = *storage.find_device(mount.device);
     shown.push_back(shown_json(storage, mount, device));
     table.add({"mount point", printable(mount.path), "", ""});

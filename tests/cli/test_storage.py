@@ -199,6 +199,12 @@ def test_show_of_an_unknown_mount_point_names_the_known_ones(iosig: Any) -> None
     assert "/no/such/mount" in done.stderr
 
 
+def test_show_finds_a_mount_point_with_a_slash_behind_it(iosig: Any) -> None:
+    file = Path(__file__).parents[1] / "data" / "paper-table2.toml"
+    shown = [iosig("storage", "show", path, "--storage", file).stdout for path in ("/paper/nfs", "/paper/nfs/")]
+    assert shown[0] == shown[1] and "/paper/nfs" in shown[0] and "/paper/hdd" not in shown[0]
+
+
 def test_a_path_with_control_characters_does_not_reach_the_terminal(iosig: Any, tmp_path: Path) -> None:
     file = tmp_path / "storage.toml"
     file.write_text(
