@@ -139,3 +139,32 @@ def test_an_entry_that_does_not_know_its_home_keeps_data_whose_directory_is_miss
     assert world.states() == {"out": "unreachable"}
     world.iosig("finalize", "--all", "--drop-orphans", check=1)
     assert len(list(world.user_directory.glob("*/out"))) == 1
+
+
+def test_data_whose_link_was_renamed_and_has_other_names_are_never_given_up(world: World) -> None:
+    """As after `cp -al` of the directory and `mv`: the journal knows neither name, and both lead to the data."""
+    path, destination = world.prepared("out", b"the only copy")
+    (world.work / "backup").mkdir()
+    os.link(path, world.work / "backup/out", follow_symlinks=False)
+    renamed = path.rename(world.work / "final")
+    refused = world.iosig("finalize", "--all", "--drop-orphans", check=1).stderr
+    assert f"'{renamed}' does, but it has other names, too (hard links)" in refused
+    assert "hard links" in world.iosig("finalize", renamed, check=1).stderr
+    assert renamed.read_bytes() == destination.read_bytes() == b"the only copy"
+    assert world.states() == {"out": "unreachable"}
+    (world.work / "backup/out").unlink()
+    world.iosig("finalize", "--all")
+    assert renamed.read_bytes() == b"the only copy" and not renamed.is_symlink() and world.is_settled()
+
+
+def test_a_killed_run_is_undone_beside_a_link_with_two_names(world: World) -> None:
+    if shutil.which("strace") is None:
+        pytest.skip("needs strace")
+    path, destination = world.prepared("out", b"data")
+    os.link(path, world.work / "second", follow_symlinks=False)
+    traced = ["strace", "-o", "/dev/null", "-e", "trace=renameat2", "-e", "inject=renameat2:signal=KILL:when=1"]
+    world.run(*traced, world.iosig.binary, "finalize", path)
+    assert list(world.work.glob(".iosig-*.aside"))
+    done = world.iosig("finalize", path).stdout
+    assert path.read_bytes() == b"data" and not path.is_symlink() and world.is_settled()
+    assert f"dangle now: '{world.work / 'second'}'" in done and not destination.exists()

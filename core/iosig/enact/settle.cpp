@@ -169,8 +169,8 @@ class Settling {
   Result<Settlement> home_is_unreachable() const {
     const Destination& at = *found_.destination;
     return fail(ErrorKind::infeasible,
-                "{}: cannot tell whether a link leads to its data: {}; the data are kept in '{}'; settle it when the "
-                "directory can be read, or, if you do not need the data: rm -r '{}', then run finalize again with "
+                "{}: cannot tell whether a link leads to its data: {}; the data are kept in '{}'; settle it when that "
+                "is mended, or, if you do not need the data: rm -r '{}', then run finalize again with "
                 "--drop-orphans",
                 shown(), found_.why, destination(), printable(at.directory ? at.directory->path() : at.data.path()));
   }

@@ -35,13 +35,24 @@ Result<bool> leads_to_data(const Place& place, const JournalEntry& entry) {
   return system_failure("look at", place.path());
 }
 
-/// Returns the target of this user's own link at `place`. An untrusted user may have planted a link to our data, or a
-/// hard link to our link, to have the data brought there: no value for those.
-std::optional<std::string> own_link_target(const Place& place) {
+/// A link that belongs to this user.
+struct OwnLink {
+  std::string target;
+  bool has_other_names = false;  ///< hard links
+};
+std::optional<OwnLink> own_link(const Place& place) {
   auto target = link_target(place);
   struct stat status {};
   if (!target || ::fstatat(place.directory.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
-  return status.st_uid == ::geteuid() && status.st_nlink == 1 ? std::move(target) : std::nullopt;
+  if (status.st_uid != ::geteuid()) return {};
+  return OwnLink{*std::move(target), status.st_nlink > 1};
+}
+
+/// Returns the target of this user's own link at `place`. An untrusted user may have planted a link to our data, or a
+/// hard link to our link, to have the data brought there: no value for those.
+std::optional<std::string> own_link_target(const Place& place) {
+  auto link = own_link(place);
+  return link && !link->has_other_names ? std::optional(std::move(link->target)) : std::nullopt;
 }
 
 Result<std::multimap<std::string, std::string>> links_in(Place place) {
@@ -52,12 +63,12 @@ Result<std::multimap<std::string, std::string>> links_in(Place place) {
   if (!names) return pass_on(names.error());
   for (std::string& name : *names) {
     place.name = std::move(name);
-    const auto target = own_link_target(place);
-    if (!target) continue;
-    if (place.name.ends_with(".aside"))  // sorted after all other names
-      links.emplace(*target, place.name);
+    const auto link = own_link(place);
+    if (!link) continue;
+    if (link->has_other_names || place.name.ends_with(".aside"))  // sorted after all other names
+      links.emplace(link->target, place.name);
     else
-      links.emplace_hint(links.lower_bound(*target), *target, place.name);
+      links.emplace_hint(links.lower_bound(link->target), link->target, place.name);
   }
   return links;
 }
@@ -92,6 +103,23 @@ Result<std::optional<Place>> find_link(const JournalEntry& entry, KnownLinks& kn
   return not_found();
 }
 
+/// Returns why the data cannot be told to have no link: one with hard links, which this user or another may have made,
+/// leads to them. Else "". find_link() has found no other link.
+std::string doubtful_link(const JournalEntry& entry, const KnownLinks& known) {
+  auto place = locate(AT_FDCWD, entry.path);
+  const auto directory = place ? known.find(place->directory_path) : known.end();
+  if (directory == known.end()) return "";
+  const auto [begin, end] = directory->second.equal_range(entry.destination);
+  for (auto each = begin; each != end; ++each) {
+    place->name = each->second;
+    const auto link = own_link(*place);
+    if (link && link->target == entry.destination)
+      return fmt::format("'{}' does, but it has other names, too (hard links), which another user may have made",
+                         printable(place->path()));
+  }
+  return "";
+}
+
 /// Makes up an entry for a link into this user's own directory on some mount point.
 std::optional<JournalEntry> entry_from_link(const Place& place, const std::string& target) {
   const auto parsed = parse_destination(target);
@@ -124,7 +152,8 @@ std::string find_link_of(const JournalEntry& entry, KnownLinks& known, Survey& f
     found.path = found.link->path();
   else if (found.link && was_removed_after_exchange(entry))
     found.link.reset();
-  return "";
+  // The names of a killed run are undone first.
+  return found.link || found.cut_short ? "" : doubtful_link(entry, known);
 }
 
 /// Sets `has_data` of `found`, and returns the size of the data, or 0. Retired data came home: they, and their
@@ -259,6 +288,12 @@ Result<std::vector<JournalEntry>> redirects_at(const Journal& journal, std::stri
     found.push_back(*std::move(entry));
     return found;
   }
+  if (const auto link = place ? own_link(*place) : std::nullopt;
+      link && link->has_other_names && entry_from_link(*place, *target))
+    return fail(ErrorKind::infeasible,
+                "'{}' is a link that IOSIG did not make, or that has got other names since (hard links); remove those "
+                "if it is yours; it stays as it is (it leads to '{}')",
+                printable(path), printable(*target));
   return fail(ErrorKind::infeasible, "'{}' is a link that IOSIG did not make (it leads to '{}'); it stays as it is",
               printable(path), printable(*target));
 }
