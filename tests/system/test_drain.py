@@ -209,6 +209,22 @@ def test_a_signal_ends_finalize_and_the_data_stay_reachable(world: World, number
     assert is_home(path) and path.read_bytes() == CONTENT and world.is_settled()
 
 
+def test_a_journal_that_is_not_there_is_waited_for_and_not_made(world: World, drains: Drains) -> None:
+    """The file system of the home directory, with the journal, is unmounted for a while."""
+    path, destination = world.prepared("out", b"data")
+    away = world.root / "away"
+    with destination.open("ab"):
+        drains.start(path)
+        eventually(lambda: "a program has it open" in (drains.of(path) or {}).get("message", ""))
+        world.state.rename(away)
+        eventually(lambda: "may not be mounted" in (away / "drain.log").read_text())
+    time.sleep(1)
+    assert is_alive(drains.pids[0]) and path.is_symlink() and not world.state.exists()
+    away.rename(world.state)
+    drains.end()
+    assert is_home(path) and path.read_bytes() == b"data" and world.is_settled()
+
+
 @needs_mounts
 def test_a_full_disk_at_home_is_waited_for_and_nothing_is_half_done(world: World) -> None:
     script = r"""

@@ -126,6 +126,12 @@ void Drain::give_up(Item& item, std::string why) {
   ++gave_up_;
 }
 
+void Drain::end_without_entry(Item& item) {
+  if (is_settled(item.entry.id))
+    return finish(item, fmt::format("'{}': settled by another run", printable(item.entry.path)));
+  wait(item, max_trouble_wait_s, "its journal entry cannot be read; the file system of the journal may not be mounted");
+}
+
 void Drain::wait(Item& item, double longest_s, std::string why) {
   item.wait_s = std::clamp(2 * item.wait_s, first_wait_s, longest_s);
   item.due_s = now_s() + item.wait_s;
@@ -163,8 +169,7 @@ bool Drain::must_wait_for_job(const JournalEntry& entry, const Survey& found) co
 /// 4. Settle.
 void Drain::step(Item& item) {
   const auto recorded = recorded_entry(item.entry.id);
-  if (!recorded && item.entry.pid != 0)
-    return finish(item, fmt::format("'{}': settled by another run", printable(item.entry.path)));
+  if (!recorded && item.entry.pid != 0) return end_without_entry(item);
   if (recorded) item.entry = *recorded;
   watch(item);
   const Survey found = survey(item.entry);
@@ -192,8 +197,7 @@ void Drain::settle_now(Item& item) {
   const auto held = lock_entry(item.entry.id, IfBusy::skip);
   if (held && !*held) return wait(item, max_wait_s, "another run settles it");
   // It may have been settled since step() looked: then `gone` must not be taken for a settlement of ours.
-  if (item.entry.pid != 0 && !is_recorded(item.entry.id))
-    return finish(item, fmt::format("'{}': settled by another run", printable(item.entry.path)));
+  if (item.entry.pid != 0 && !is_recorded(item.entry.id)) return end_without_entry(item);
   options_.settle.copy.partial = item.record.copy;
   options_.settle.copy.begun = [&](const PartialCopy& copy) {
     item.record.copy = copy;

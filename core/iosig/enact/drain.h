@@ -73,6 +73,7 @@ class Drain {
   void wait(Item& item, double max_wait_s, std::string why);
   void give_up(Item& item, std::string why);
   void finish(Item& item, const std::string& text);
+  void end_without_entry(Item& item);
   void tell(Item& item) const;
   void look_for_more();
   void watch(Item& item);

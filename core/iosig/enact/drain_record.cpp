@@ -75,7 +75,7 @@ const char* name_of(Phase phase) {
 }
 
 Result<void> write_drain_record(const std::string& id, const DrainRecord& record) {
-  const auto journal = open_journal_directory();
+  const auto journal = open_journal_directory(IfMissing::refuse);
   if (!journal) return pass_on(journal.error());
   const int directory = journal->directory.get();
   const std::string name = record_name(id), draft = name + ".draft", shown = journal->path + "/" + name;
@@ -94,7 +94,7 @@ Result<void> write_drain_record(const std::string& id, const DrainRecord& record
 }
 
 void remove_drain_record(const std::string& id) {
-  const auto journal = open_journal_directory();
+  const auto journal = open_journal_directory(IfMissing::refuse);
   if (!journal) return;
   const std::string name = record_name(id);
   ::unlinkat(journal->directory.get(), name.c_str(), 0);
@@ -102,7 +102,7 @@ void remove_drain_record(const std::string& id) {
 }
 
 std::optional<DrainRecord> drain_record(const std::string& id) {
-  const auto journal = open_journal_directory();
+  const auto journal = open_journal_directory(IfMissing::refuse);
   if (!journal) return {};
   const std::string name = record_name(id);
   const auto text = read_file_in(journal->directory, name, journal->path + "/" + name, max_record_bytes);

@@ -169,6 +169,15 @@ bool is_recorded(std::string_view id) {
   return path && ::access(fmt::format("{}/{}.json", *path, id).c_str(), F_OK) == 0;
 }
 
+bool is_settled(std::string_view id) {
+  const auto path = journal_path();
+  if (!path) return false;
+  const auto directory = open_journal(*path);
+  return directory && *directory &&
+         ::faccessat(directory->get(), fmt::format("{}.json", id).c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
+         errno == ENOENT;
+}
+
 Result<void> rewrite_entry(const JournalEntry& entry) {
   const auto path = journal_path();
   if (!path) return pass_on(path.error());
@@ -276,11 +285,12 @@ bool is_locked(std::string_view id, LockFor purpose) {
   return ::fcntl(file->get(), F_OFD_GETLK, &one_byte) == 0 && one_byte.l_type != F_UNLCK;
 }
 
-Result<OpenJournal> open_journal_directory() {
+Result<OpenJournal> open_journal_directory(IfMissing if_missing) {
   auto path = journal_path();
   if (!path) return pass_on(path.error());
-  auto directory = open_or_make_journal(*path);
+  auto directory = if_missing == IfMissing::make ? open_or_make_journal(*path) : open_journal(*path);
   if (!directory) return pass_on(directory.error());
+  if (!*directory) return system_failure("open the journal's directory", *path, ENOENT);
   return OpenJournal{*std::move(directory), *std::move(path)};
 }
 

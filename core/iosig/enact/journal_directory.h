@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "iosig/base/files.h"
+#include "iosig/enact/user_directory.h"
 #include "iosig/format/journal.h"
 
 namespace iosig {
@@ -28,6 +29,9 @@ namespace iosig {
 
 /// Whether there is an entry with this id.
 [[nodiscard]] bool is_recorded(std::string_view id);
+/// Whether the journal is there and has no entry with this id. Without the journal, whose file system may not be
+/// mounted, neither this nor is_recorded() is true.
+[[nodiscard]] bool is_settled(std::string_view id);
 
 /// Returns a number that identifies this journal: in a container, the same user may have another home directory, and so
 /// another journal. 0: there is none.
@@ -68,12 +72,13 @@ enum class LockFor { settling, draining };
 /// Whether a process has the lock.
 [[nodiscard]] bool is_locked(std::string_view id, LockFor purpose);
 
-/// Opens the directory of the journal; creates it if it is missing. Names with a leading dot are not entries.
+/// Opens the directory of the journal; creates it if it is missing, unless `if_missing` is `refuse`. Names with a
+/// leading dot are not entries.
 struct OpenJournal {
   Fd directory;
   std::string path;
 };
-[[nodiscard]] Result<OpenJournal> open_journal_directory();
+[[nodiscard]] Result<OpenJournal> open_journal_directory(IfMissing if_missing = IfMissing::make);
 
 /// Returns the f_fsid of the file system with the open `directory`; 0: unknown.
 [[nodiscard]] std::uint64_t filesystem_id(const Fd& directory);
