@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -213,6 +214,7 @@ int run_in_background(const FinalizeArguments& options, const Work& work, Consol
 
 int run_finalize(FinalizeArguments options, Console& console) {
   if (auto sound = complete(options); !sound) return console.fail(sound.error());
+  (void)std::signal(SIGXFSZ, SIG_IGN);  // a copy beyond the limit of file sizes fails, and its names are removed
   if (!options.job.empty() && !options.background && !options.settle.dry_run) {
     auto ended = wait_for_job(options, console);
     console.end_progress();

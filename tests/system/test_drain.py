@@ -225,6 +225,18 @@ def test_a_journal_that_is_not_there_is_waited_for_and_not_made(world: World, dr
     assert is_home(path) and path.read_bytes() == b"data" and world.is_settled()
 
 
+@pytest.mark.parametrize("way", [(), ("--background", "--foreground", "--timeout", "1s")])
+def test_a_file_beyond_the_limit_of_file_sizes_stays_where_it_is(world: World, way: tuple[str, ...]) -> None:
+    path, destination = world.prepared("out", CONTENT)
+    command = 'ulimit -f 1024; exec "$@"'
+    done = world.run("bash", "-c", command, "-", world.iosig.binary, "finalize", *way, path)
+    said = done.stdout.decode() + done.stderr.decode()
+    assert done.returncode == (1 if way else 4) and "File too large" in said, (done.returncode, said)
+    assert destination.read_bytes() == CONTENT and list(world.work.iterdir()) == [path]
+    world.iosig("finalize", path)
+    assert is_home(path) and path.read_bytes() == CONTENT and world.is_settled()
+
+
 @needs_mounts
 def test_a_full_disk_at_home_is_waited_for_and_nothing_is_half_done(world: World) -> None:
     script = r"""
