@@ -22,6 +22,7 @@
 #include <system_error>
 
 #include "iosig/base/files.h"
+#include "iosig/base/kept_fds.h"
 #include "iosig/base/text.h"
 #include "iosig/enact/journal_directory.h"
 #include "settling.h"
@@ -34,14 +35,22 @@ constexpr off_t max_log_bytes = 1 << 20;
 constexpr int lowest_priority = 19;
 constexpr int idle_class = 3 << 13, of_process = 1;  ///< IOPRIO_CLASS_IDLE, IOPRIO_WHO_PROCESS (linux/ioprio.h)
 
-/// Opens the log. A full one becomes the old one.
+/// Opens the log. A full one becomes the old one. Whatever the umask, now or of an earlier drain, its owner may read
+/// and write it.
 Result<Fd> open_log(const std::string& path) {
-  constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  Fd log(::open(path.c_str(), flags, 0600));
   struct stat status {};
+  const auto open = [&] {
+    constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    Fd opened(::open(path.c_str(), flags, 0600));
+    if (opened && ::fstat(opened.get(), &status) == 0 && (status.st_mode & 0600) != 0600)
+      (void)::fchmod(opened.get(), 0600);
+    return opened;
+  };
+  Fd log = open();
+  if (!log && errno == EACCES && set_mode_at(AT_FDCWD, path.c_str(), 0600) == 0) log = open();
   if (log && ::fstat(log.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > max_log_bytes) {
     (void)::rename(path.c_str(), (path + ".old").c_str());
-    log = Fd(::open(path.c_str(), flags, 0600));
+    log = open();
   }
   if (!log) return system_failure("write", path);
   return log;

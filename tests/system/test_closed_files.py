@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from conftest import BUILD
+from draining import eventually, is_home
 from redirecting import compile_c, remove_tree
 
 # creator WAY PATH MODE UMASK: makes the file; "plain" is what a program does without IOSIG.
@@ -239,3 +240,21 @@ def test_a_directory_that_an_early_version_made_under_umask_0777_is_opened_again
     directory.chmod(0)
     assert owned.create(creator, "hint", "out", "0644", ()) == ""
     assert (owned.work / "out").is_symlink() and stat.S_IMODE(directory.stat().st_mode) == 0o700
+
+
+def test_the_files_of_the_journal_serve_their_owner_whatever_the_umask(
+    places: tuple[Path, Path], creator: Path, enterable: None
+) -> None:
+    owned = Owned("uid 65534", places)
+    for umask, name in (("777", "a"), ("022", "b"), ("777", "c")):
+        owned.create(creator, "hint", name, "0644", ())
+        owned.run("sh", "-c", f"umask {umask}; exec {BUILD}/bin/iosig finalize --background {name}")
+        eventually(lambda name=name: is_home(owned.work / name))
+    owned.run("sh", "-c", f"umask 777; exec {BUILD}/bin/iosig prepare --drain d 'random totalsize(1KB)'")
+    state = owned.root / "home/.local/state/iosig"
+    made = {path.relative_to(state).as_posix(): stat.S_IMODE(path.stat().st_mode) for path in state.rglob("*")}
+    assert made["drain.log"] == made["journal/.lock"] == 0o600 and made["journal/.requests"] == 0o700
+    [record] = [mode for name, mode in made.items() if name.endswith(".drain")]
+    assert record == 0o600
+    owned.create(creator, "plain", "d", "0644", ())
+    eventually(lambda: is_home(owned.work / "d"))

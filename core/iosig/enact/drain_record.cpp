@@ -83,6 +83,7 @@ Result<void> write_drain_record(const std::string& id, const DrainRecord& record
     ::unlinkat(directory, draft.c_str(), 0);  // of a drain that was killed
     const Fd file(::openat(directory, draft.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
     if (!file) return write_failure("write", shown, errno);
+    (void)::fchmod(file.get(), 0600);  // whatever the umask of who started the drain
     if (auto written = write_all(file.get(), text_of(record), shown); !written) {
       ::unlinkat(directory, draft.c_str(), 0);
       return written;

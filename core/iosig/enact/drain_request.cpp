@@ -14,6 +14,7 @@
 #include "iosig/base/text.h"
 #include "iosig/enact/destination_name.h"
 #include "iosig/enact/journal_directory.h"
+#include "iosig/enact/own_file.h"
 
 namespace iosig {
 namespace {
@@ -31,6 +32,7 @@ void record_request(const std::string& id) {
   const int directory = journal->directory.get();
   for (int tries = 0; tries < max_drain_tries; ++tries) {  // another process may remove the empty directory
     (void)::mkdirat(directory, requests_name.data(), 0700);
+    ensure_mode(journal->directory, std::string(requests_name), 0700);
     constexpr int flags = O_CREAT | O_WRONLY | O_NOFOLLOW | O_CLOEXEC;
     if (Fd(::openat(directory, name_of_request(id).c_str(), flags, 0600)) || errno != ENOENT) return;
   }

@@ -20,6 +20,7 @@
 #include "iosig/base/trust.h"
 #include "iosig/enact/drain_request.h"
 #include "iosig/enact/maker.h"
+#include "iosig/enact/own_file.h"
 
 namespace iosig {
 namespace {
@@ -72,7 +73,11 @@ Result<Fd> open_locks() {
   const auto directory = open_journal(*path);
   if (!directory) return pass_on(directory.error());
   if (!*directory) return Fd{};
-  return Fd(::openat(directory->get(), lock_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+  constexpr int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  Fd file(::openat(directory->get(), lock_name, flags, 0600));
+  if (file || errno != EACCES) return file;
+  ensure_mode(*directory, lock_name, 0600);  // it was made under a umask that denies it to its owner
+  return Fd(::openat(directory->get(), lock_name, flags, 0600));
 }
 
 /// Returns the lock on the byte of the redirect: below 2^62 for settling, above for draining.
