@@ -6,9 +6,9 @@
 //
 // Operations: look read write create fsync rename link unlink directory, symlink (makes one), readlink (of one that is
 // absolute, as sshfs with contain_symlinks), transform (readlink gives such a one relative to the mount, as sshfs with
-// transform_symlinks; any error), rear (a read of the second half of a file), flip (each write stores a changed byte,
-// and succeeds; any error), direct (at the start: the page cache does not answer reads; any error). Errors: EIO ENOSPC
-// EDQUOT EROFS EPERM ENOSYS.
+// transform_symlinks; any error), long (names of more than 143 bytes, as eCryptfs), rear (a read of the second half of
+// a file), flip (each write stores a changed byte, and succeeds; any error), direct (at the start: the page cache does
+// not answer reads; any error). Errors: EIO ENOSPC EDQUOT EROFS EPERM ENOSYS ENAMETOOLONG.
 #define FUSE_USE_VERSION 31
 #include <dirent.h>
 #include <fcntl.h>
@@ -19,6 +19,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <string>
@@ -30,8 +31,13 @@ std::string source, faults;
 
 /// 0, or the negative error that `operation` is to fail with.
 int fault(const std::string& operation) {
-  static const std::map<std::string, int> errors{{"EIO", EIO},     {"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT},
-                                                 {"EROFS", EROFS}, {"EPERM", EPERM},   {"ENOSYS", ENOSYS}};
+  static const std::map<std::string, int> errors{{"EIO", EIO},
+                                                 {"ENOSPC", ENOSPC},
+                                                 {"EDQUOT", EDQUOT},
+                                                 {"EROFS", EROFS},
+                                                 {"EPERM", EPERM},
+                                                 {"ENOSYS", ENOSYS},
+                                                 {"ENAMETOOLONG", ENAMETOOLONG}};
   std::ifstream lines(faults);
   for (std::string name, error; lines >> name >> error;)
     if (name == operation) return -errors.at(error);
@@ -61,6 +67,8 @@ fuse_operations operations() {
   // A file that is open and was unlinked has no path any more.
   all.getattr = [](const char* path, struct stat* status, fuse_file_info* info) {
     if (path == nullptr) return answer("look", [&] { return ::fstat(fd_of(info), status); });
+    if (std::strlen(std::strrchr(path, '/') + 1) > 143)
+      if (const int failure = fault("long")) return failure;
     return answer(path[1] == '\0' ? "" : "look", [&] { return ::lstat(behind(path).c_str(), status); });
   };
   all.readlink = [](const char* path, char* target, size_t size) {

@@ -158,3 +158,14 @@ def test_links_that_one_mount_follows_say_nothing_of_another_mount_of_the_direct
         pytest.skip(f"cannot mount with nosymfollow: {done.stderr.decode()}")
     assert done.returncode == 0 and done.stdout.startswith(b"status 0\n"), (done.stdout, done.stderr)
     assert len(world.journal()) == 1
+
+
+def test_links_to_short_names_say_nothing_of_a_long_one(world: World, program: Path) -> None:
+    with failing(world.fast, world) as faults:
+        faults.write_text("long ENAMETOOLONG")
+        name = "n" * 200
+        done = world.run(program, "a", name)
+        assert done.returncode == 0 and b"File name too long" in done.stderr, done.stderr
+        assert (world.work / "a").is_symlink() and not (world.work / name).is_symlink()
+        assert [(world.work / each).read_text() for each in ("a", name)] == ["data"] * 2
+        assert len(world.journal()) == 1

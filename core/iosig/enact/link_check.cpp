@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -25,6 +26,15 @@ constinit RecentFact followed;
 std::string_view user_directory_in(std::string_view destination) {
   const std::string_view own = destination.substr(0, destination.rfind('/'));
   return own.substr(0, own.rfind('/'));
+}
+
+/// Whether every file system can have the name: what one is found to do with it, it does with the others.
+bool is_plain(std::string_view name) {
+  constexpr std::size_t longest = 100;  // those that encrypt names have room for 143 bytes, not for 255
+  return name.size() <= longest && std::ranges::all_of(name, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' || c == '_' ||
+                  c == '-';
+         });
 }
 
 /// Advice for a link that the kernel does not follow.
@@ -63,7 +73,7 @@ Result<void> links_lead_on(const Place& place, const Storage& storage) {
 
 Result<void> check_link(const Place& place, const std::string& destination) {
   const FactSubject subject{place.device, place.inode, user_directory_in(destination), place.directory_path};
-  if (followed.is_known(subject)) return {};
+  if (is_plain(place.name) && followed.is_known(subject)) return {};
   struct stat status {};
   const bool follows = ::fstatat(place.directory.get(), place.name.c_str(), &status, 0) == 0 || errno == ENOENT;
   const int failure = follows ? 0 : errno;

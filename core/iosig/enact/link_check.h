@@ -21,7 +21,8 @@ namespace iosig {
 /// Checks the new link at `place`: resolves it, as open(2) does, and compares its text with `destination`, which need
 /// not exist. Fails with `system` and the reason if a program would not reach the destination; the caller then removes
 /// the link. Later calls of links_lead_on for this file system fail at once. Succeeds without asking if a link in the
-/// same directory, by the same path, to the same user directory was followed in the last tenth of a second.
+/// same directory, by the same path, to the same user directory was followed in the last tenth of a second, and no file
+/// system refuses the name.
 [[nodiscard]] Result<void> check_link(const Place& place, const std::string& destination);
 
 /// Returns the error for symlink(2) at `place` that failed with the errno `failure`. Remembers a file system without
