@@ -10,6 +10,7 @@
 
 #include "commands.h"
 #include "iosig/base/text.h"
+#include "iosig/format/container_globs.h"
 #include "iosig/prefetch/declared_predictors.h"
 #include "prefetch_options.h"
 #include "program.h"
@@ -57,6 +58,14 @@ void note_rules_without_effect(const Rules& rules, const RunArguments& options, 
   }
 }
 
+/// Returns the glob, which starts at the working directory, as an absolute one. That directory may have any name, and
+/// matches itself alone.
+std::string absolute_glob(const std::filesystem::path& glob) {
+  if (glob.is_absolute()) return glob.lexically_normal().string();
+  const std::filesystem::path here(escaped_glob(std::filesystem::current_path().string()));
+  return (here / glob).lexically_normal().string();
+}
+
 /// Returns the environment variables to set for the program.
 Result<std::vector<Setting>> settings_for(const RunArguments& options, const Console& console) {
   auto preloaded = preload_setting();
@@ -71,8 +80,7 @@ Result<std::vector<Setting>> settings_for(const RunArguments& options, const Con
         return fail(ErrorKind::usage, "--container '{0}' matches no file: it names a directory; expected e.g. '{0}*'",
                     printable(glob));
       const bool is_of_names = glob.find('/') == std::string::npos;
-      globs += (globs.empty() ? "" : ":") +
-               (is_of_names ? glob : std::filesystem::absolute(glob).lexically_normal().string());
+      globs += (globs.empty() ? "" : ":") + (is_of_names ? glob : absolute_glob(glob));
     }
     settings.push_back({"IOSIG_CONTAINERS", std::move(globs)});
   }

@@ -22,6 +22,16 @@ def test_new_files_of_a_name_become_containers(iosig: Iosig, tmp_path: Path) -> 
     assert not (tmp_path / "a.dat").exists()
 
 
+def test_a_directory_with_the_name_of_a_pattern_is_itself(iosig: Iosig, tmp_path: Path) -> None:
+    (tmp_path / "run[1]").mkdir()
+    (tmp_path / "run1").mkdir()
+    script = "echo data > a.dat; echo data > ../run1/a.dat; echo data > data.mdb"
+    words = ("--container", "./*.dat", "--container", "./data.mdb", "--", "sh", "-c", script)
+    iosig("run", *words, cwd=tmp_path / "run[1]")
+    assert (tmp_path / "run[1]/a.dat/.iosig-container").is_file() and (tmp_path / "run1/a.dat").is_file()
+    assert (tmp_path / "run[1]/data.mdb/.iosig-container").is_file()  # named, not matched by a pattern
+
+
 def test_rules_say_which_and_where(world: World) -> None:
     rules = world.work / "rules.toml"
     rules.write_text(

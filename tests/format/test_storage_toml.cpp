@@ -440,6 +440,20 @@ TEST_CASE("rules: a file of reads lies where the rules file lies, also if a defi
         DeclaredReads{DeclaredReads::Form::pattern, "/models/b.reads"});
 }
 
+TEST_CASE("rules: the directory of the rules file may have any name, and matches itself alone") {
+  for (const char* directory : {"/data/run[1]", "/data/a*", "/data/a?", "/data/back\\slash"}) {
+    const auto rules = parse_rules(
+        "schema = \"iosig.rules/1\"\n[[rule]]\npath = \"out*\"\nsig = \"temp\"\n"
+        "[[rule]]\npath = \"below/in\"\nsig = \"order(epoch.order)\"\n",
+        std::string(directory) + "/rules.toml");
+    REQUIRE_MESSAGE(rules.has_value(), rules.error().message);
+    CHECK(match_rule(*rules, std::string(directory) + "/out1") != nullptr);
+    CHECK(match_rule(*rules, std::string(directory) + "/below/in")->signature.reads->file ==
+          std::string(directory) + "/epoch.order");
+    for (const char* other : {"/data/run1/out1", "/data/ab/out1"}) CHECK(match_rule(*rules, other) == nullptr);
+  }
+}
+
 TEST_CASE("rules: errors name file, line and column") {
   const auto refused =
       parse_rules("schema = \"iosig.rules/1\"\n[[rule]]\npath = \"/a\"\nsig = \"randm\"\n", "rules.toml");

@@ -1,9 +1,14 @@
-// The files that a glob of containers excludes, for all ways to give it: --container, --containers, a rules file.
+// Globs of files, for all ways to give them: --container, --containers, a rules file; and the files that a glob of
+// containers excludes.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace iosig {
+
+/// Returns the glob of fnmatch(3) that matches `path` alone.
+[[nodiscard]] std::string escaped_glob(std::string_view path);
 
 /// Returns whether the file is shared memory of several processes, judged by the name that a known program gives it:
 /// the index of SQLite's write-ahead log, OMPIO's shared file pointer, LMDB's files. Processes open such a file before

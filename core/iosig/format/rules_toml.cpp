@@ -7,6 +7,7 @@
 
 #include "iosig/base/files.h"
 #include "iosig/base/text.h"
+#include "iosig/format/container_globs.h"
 #include "iosig/format/signature_text.h"
 #include "iosig/format/toml_text.h"
 
@@ -27,15 +28,26 @@ Result<void> check_keys(const toml::table& table, std::string_view source, const
   return {};
 }
 
-/// Makes a glob or a path absolute: "~/" is the home directory; a relative one starts at the directory of the rules
-/// file, with symbolic links resolved as in the paths that it is matched against.
-std::string absolute_glob(const std::string& glob, std::string_view source) {
+/// Makes a path absolute: "~/" is the home directory; a relative one starts at the directory of the rules file, with
+/// symbolic links resolved as in the paths that a glob is matched against. `as_written` gives the directory in front as
+/// it is written there.
+template <class AsWritten>
+std::string absolute_path(const std::string& path, std::string_view source, const AsWritten& as_written) {
   namespace fs = std::filesystem;
-  if (glob.starts_with('/')) return fs::path(glob).lexically_normal().string();
-  if (glob.starts_with("~/")) return fs::path(home_directory() + glob.substr(1)).lexically_normal().string();
+  if (path.starts_with('/')) return fs::path(path).lexically_normal().string();
+  if (path.starts_with("~/"))
+    return fs::path(as_written(home_directory()) + path.substr(1)).lexically_normal().string();
   std::error_code ignored;
-  const auto directory = fs::absolute(source, ignored).parent_path();
-  return (fs::weakly_canonical(directory, ignored) / glob).lexically_normal().string();
+  const auto directory = fs::weakly_canonical(fs::absolute(source, ignored).parent_path(), ignored);
+  return (fs::path(as_written(directory.string())) / path).lexically_normal().string();
+}
+
+/// The directory in front of a relative glob may have any name, and matches itself alone.
+std::string absolute_glob(const std::string& glob, std::string_view source) {
+  return absolute_path(glob, source, escaped_glob);
+}
+std::string absolute_file(const std::string& file, std::string_view source) {
+  return absolute_path(file, source, [](std::string directory) { return directory; });
 }
 
 Result<void> read_definitions(const toml::table& root, std::string_view source, Rules& rules) {
@@ -94,7 +106,7 @@ Result<Rule> read_rule(const toml::node& node, std::string_view source, const Si
                 path->get() == "~" ? "~/" : printable(path->get()));
   auto signature = parse_signature(sig->get(), definitions, place(source, sig->source().begin) + ": sig");
   if (!signature) return pass_on(signature.error());
-  if (signature->reads) signature->reads->file = absolute_glob(signature->reads->file, source);
+  if (signature->reads) signature->reads->file = absolute_file(signature->reads->file, source);
   return read_drain(*table, source, drain).map([&](bool drains) {
     return Rule{absolute_glob(path->get(), source), *signature, drains, sig->source().begin.line};
   });

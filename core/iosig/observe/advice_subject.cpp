@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "iosig/format/container_globs.h"
+
 namespace iosig::observe {
 
 std::vector<Subject> subjects_of(const TracedRun& run, const RunCosts& costs) {

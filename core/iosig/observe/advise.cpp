@@ -11,6 +11,7 @@
 #include "iosig/base/text.h"
 #include "iosig/base/units.h"
 #include "iosig/cost/throughput.h"
+#include "iosig/format/container_globs.h"
 #include "iosig/observe/advice_subject.h"
 #include "iosig/observe/many_files.h"
 

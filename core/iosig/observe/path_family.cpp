@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "iosig/format/container_globs.h"
+
 namespace iosig::observe {
 namespace {
 
@@ -286,15 +288,6 @@ void take_random(std::span<const PathUse> paths, std::vector<std::size_t>& left,
 }
 
 }  // namespace
-
-std::string escaped_glob(std::string_view path) {
-  std::string glob;
-  for (const char each : path) {
-    if (each == '*' || each == '?' || each == '[' || each == '\\') glob += '\\';
-    glob += each;
-  }
-  return glob;
-}
 
 std::vector<PathFamily> families_of(std::span<const PathUse> paths) {
   std::vector<PathFamily> families;

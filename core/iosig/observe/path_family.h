@@ -41,7 +41,4 @@ struct PathFamily {
 /// path, the first that matches it is its own, unless both have wildcards.
 [[nodiscard]] std::vector<PathFamily> families_of(std::span<const PathUse> paths);
 
-/// Returns the glob that matches `path` alone.
-[[nodiscard]] std::string escaped_glob(std::string_view path);
-
 }  // namespace iosig::observe
