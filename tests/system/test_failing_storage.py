@@ -175,3 +175,21 @@ def test_a_directory_where_finalize_puts_its_copy_is_named_with_what_to_do(world
     taken.rmdir()
     world.iosig("finalize", path)
     assert not path.is_symlink() and path.read_bytes() == CONTENT and world.is_settled()
+
+
+@needs_mounts
+def test_a_full_journal_keeps_no_data_from_being_settled(world: World) -> None:
+    """The journal is in the user's home directory, which is full; the links were renamed since it was written."""
+    script = """
+        set -e
+        mkdir -p "$IOSIG_STATE" && mount -t tmpfs -o size=1m none "$IOSIG_STATE" && cd "$2"
+        "$1" prepare scratch.tmp temp random > /dev/null && echo scratch > scratch.tmp && mv scratch.tmp scratch
+        "$1" prepare out.tmp random > /dev/null && echo data > out.tmp && mv out.tmp out
+        head -c 2m /dev/zero > "$IOSIG_STATE/ballast" 2> /dev/null && exit 90
+        "$1" finalize --all
+        "$1" status && ls -A && cat out
+    """
+    done = world.run_with_own_mounts(script, world.iosig.binary, world.work)
+    said = done.stdout.decode()
+    assert done.returncode == 0, said + done.stderr.decode()
+    assert said.endswith("nothing is redirected\nout\ndata\n") and not list(world.user_directory.iterdir())

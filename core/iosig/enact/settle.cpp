@@ -162,7 +162,17 @@ class Settling {
     entry_.path = found_.path;
     record_home(entry_, *found_.link);
     if (recorded_ && *recorded_ == entry_) return false;
-    return rewrite_entry(entry_).map([] { return false; });
+    const auto written = rewrite_entry(entry_);
+    if (!written && !may_stay_as_recorded(written.error())) return pass_on(written.error());
+    return false;
+  }
+
+  /// Whether it is no matter that the entry cannot follow the link: the journal is full, and a later run looks for the
+  /// link in the directory of the entry's path, where it is.
+  bool may_stay_as_recorded(const Error& error) const {
+    if (!recorded_ || (error.system_errno != ENOSPC && error.system_errno != EDQUOT)) return false;
+    const auto then = locate(AT_FDCWD, at_home(*recorded_).path);
+    return then && then->device == found_.link->device && then->inode == found_.link->inode;
   }
 
   /// Refuses: a link may lead to the data, so no option gives them up.
