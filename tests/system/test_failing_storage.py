@@ -193,3 +193,19 @@ def test_a_full_journal_keeps_no_data_from_being_settled(world: World) -> None:
     said = done.stdout.decode()
     assert done.returncode == 0, said + done.stderr.decode()
     assert said.endswith("nothing is redirected\nout\ndata\n") and not list(world.user_directory.iterdir())
+
+
+@needs_mounts
+@pytest.mark.parametrize("way", ["finalize", "move on"])
+def test_data_come_home_to_a_file_system_that_does_not_tell_its_size(world: World, way: str) -> None:
+    script = """
+        set -e
+        mount -t ramfs none "$2" && mount -t tmpfs -o size=1m none "$3" && cd "$2"
+        "$1" prepare out random > /dev/null
+        if [ "$4" = finalize ]; then seq 1000 > out; "$1" finalize out; fi
+        if [ "$4" = "move on" ]; then "$1" run -- sh -c 'exec seq 300000 > out'; fi
+        test ! -L out && tail -n 1 out
+    """
+    done = world.run_with_own_mounts(script, world.iosig.binary, world.work, world.fast, way)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.split()[-1] == (b"1000" if way == "finalize" else b"300000")

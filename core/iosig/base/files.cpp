@@ -254,6 +254,8 @@ bool is_same_file(const std::string& one, const std::string& other) {
 Result<std::uint64_t> free_bytes_at(const std::string& path) {
   struct statvfs status {};
   if (::statvfs(path.c_str(), &status) != 0) return system_failure("ask the free space of", path);
+  // Not even its size is told by ramfs and many file systems of FUSE.
+  if (status.f_blocks == 0) return system_failure("ask the free space of", path, ENOSYS);
   if (status.f_files != 0 && status.f_favail == 0) return 0;
   return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
 }

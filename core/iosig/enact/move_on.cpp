@@ -253,7 +253,7 @@ Result<MovedOn> try_to_move(JournalEntry& entry, OpenFile& file, std::uint64_t m
   const auto found = survey_clean(entry);
   if (!found) return pass_on(found.error());
   const auto free = free_bytes_at(found->link->directory_path);
-  if (!free || *free < found->data_bytes || *free - found->data_bytes < more_bytes)
+  if (free && (*free < found->data_bytes || *free - found->data_bytes < more_bytes))
     return fail(ErrorKind::infeasible, "'{}' has no room for it, either", printable(found->link->directory_path));
   const Followers followers{[&](const Fd& copy) { return file.get_ready(copy); },
                             [&](const auto& is_unchanged) { return file.follow(is_unchanged); },
