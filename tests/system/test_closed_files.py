@@ -230,6 +230,29 @@ def test_a_default_acl_of_the_directory_gives_the_same_permissions(
     assert attributes(owned.work / "out") == attributes(owned.work / "reference")
 
 
+def access_acl() -> bytes:
+    """rw- for the owner and for user 65534, nothing for the group and others, mask rw-: mode 0660."""
+    entries = [(1, 6, -1), (2, 6, NOBODY), (4, 0, -1), (0x10, 6, -1), (0x20, 0, -1)]
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+
+
+def test_an_acl_that_home_cannot_have_does_not_open_the_file_to_its_group(
+    places: tuple[Path, Path], creator: Path
+) -> None:
+    owned = Owned("root", places)
+    script = f"""
+        mount -t ramfs none {owned.work} && cd {owned.work} || exit 77
+        {creator} hint out 0640 022 && {creator} hint plain 0660 0 || exit 1
+        python3 -c 'import os, sys; os.setxattr("out", "system.posix_acl_access", bytes.fromhex(sys.argv[1]))' \
+            {access_acl().hex()} || exit 77
+        stat -Lc %a out && {BUILD}/bin/iosig finalize --all >&2 && stat -c '%F %a' out plain
+    """
+    done = owned.run("unshare", "--mount", "sh", "-c", script, ok=False)
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip(f"no ramfs, or no ACLs on the file system of {owned.fast}: {done.stderr}")
+    assert done.stdout.splitlines() == ["660", "regular file 600", "regular file 660"], done
+
+
 def test_a_directory_that_an_early_version_made_under_umask_0777_is_opened_again(
     places: tuple[Path, Path], creator: Path, enterable: None
 ) -> None:

@@ -188,6 +188,28 @@ Fd open_partial(const Fd& data, const Place& to, const CopyOptions& options) {
   return copy;
 }
 
+constexpr const char* access_list = "system.posix_acl_access";
+
+/// Returns the mode for a copy that has no access control list. With one, the group's bits of the mode are the most
+/// that any of the list's users and groups may do; without it, they are what the file's own group may do.
+mode_t mode_without_list(int from, mode_t mode) {
+  struct Entry {
+    std::uint16_t tag, permissions;
+    std::uint32_t id;
+  };
+  constexpr std::size_t version_bytes = 4;
+  constexpr std::uint16_t own_group = 0x04;  // ACL_GROUP_OBJ of linux/posix_acl.h
+  std::vector<char> list(XATTR_SIZE_MAX);
+  const ssize_t size = ::fgetxattr(from, access_list, list.data(), list.size());
+  for (std::size_t at = version_bytes; size > 0 && at + sizeof(Entry) <= static_cast<std::size_t>(size);
+       at += sizeof(Entry)) {
+    Entry entry{};
+    std::memcpy(&entry, list.data() + at, sizeof entry);
+    if (entry.tag == own_group) return mode & (~mode_t{S_IRWXG} | static_cast<mode_t>(entry.permissions) << 3);
+  }
+  return mode;
+}
+
 /// Fails if an attribute of the user's has no room at home. Others, and those that the file system does not have at
 /// all, are left out, as by cp(1).
 Result<void> copy_extended_attributes(int from, int to) {
@@ -330,7 +352,9 @@ Result<void> copy_attributes(int from, int to) {
   const gid_t group = status.st_gid == ::getegid() ? made.st_gid : status.st_gid;
   if (::fchown(to, status.st_uid, group) != 0) (void)!::fchown(to, -1, group);
   auto copied = copy_extended_attributes(from, to);
-  (void)::fchmod(to, status.st_mode & 07777);  // after fchown, which clears set-uid
+  mode_t mode = status.st_mode & 07777;
+  if (::fgetxattr(to, access_list, nullptr, 0) < 0) mode = mode_without_list(from, mode);
+  (void)::fchmod(to, mode);  // after fchown, which clears set-uid
   const struct timespec times[2] = {status.st_atim, status.st_mtim};
   (void)::futimens(to, times);
   return copied;
