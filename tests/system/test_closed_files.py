@@ -253,6 +253,24 @@ def test_an_acl_that_home_cannot_have_does_not_open_the_file_to_its_group(
     assert done.stdout.splitlines() == ["660", "regular file 600", "regular file 660"], done
 
 
+@pytest.mark.parametrize("flag", ["+i", "+a"])
+def test_a_directory_whose_names_cannot_be_removed_gets_none_of_finalize(
+    flag: str, places: tuple[Path, Path], creator: Path
+) -> None:
+    owned = Owned("root", places)
+    owned.create(creator, "hint", "out", "0644", ())
+    if subprocess.run(["chattr", flag, owned.work], capture_output=True).returncode != 0:
+        pytest.skip(f"no chattr {flag} on the file system of {owned.work}")
+    try:
+        refused = owned.run(BUILD / "bin/iosig", "finalize", "out", ok=False)
+        assert refused.returncode == 1 and "append-only or immutable" in refused.stderr, refused
+        assert [path.name for path in owned.work.iterdir()] == ["out"]
+    finally:
+        subprocess.run(["chattr", flag.replace("+", "-"), owned.work], check=True)
+    owned.run(BUILD / "bin/iosig", "finalize", "out")
+    assert attributes(owned.work / "out")[3] == b"bytes\n" and owned.left() == []
+
+
 def test_a_directory_that_an_early_version_made_under_umask_0777_is_opened_again(
     places: tuple[Path, Path], creator: Path, enterable: None
 ) -> None:

@@ -31,6 +31,19 @@ Result<void> check_room(const std::string& shown, const std::string& directory, 
               about_bytes(static_cast<double>(*free)), about_bytes(static_cast<double>(needed_bytes - *free)));
 }
 
+/// Refuses a directory in which names can be made, but neither exchanged nor removed: finalize's own would stay.
+Result<void> check_names(const std::string& shown, const Place& link) {
+  struct statx status {};
+  if (::statx(link.directory.get(), "", AT_EMPTY_PATH, 0, &status) != 0 ||
+      (status.stx_attributes & (STATX_ATTR_APPEND | STATX_ATTR_IMMUTABLE)) == 0)
+    return {};
+  return fail(
+      ErrorKind::infeasible,
+      "{}: its link cannot be replaced, because '{}' is append-only or immutable; chattr -a -i it first; nothing "
+      "was changed",
+      shown, printable(link.directory_path));
+}
+
 std::string still_there(const JournalEntry& entry, const Error& why) {
   return fmt::format("'{}' is settled, but its data are also still in '{}': {}; run finalize again",
                      printable(entry.path), printable(entry.destination), why.message);
@@ -93,6 +106,7 @@ class WayHome {
     one_device_ = from_.data.device == to_.device;
     if (options_.followers != nullptr && (one_device_ || !found_.has_data))
       return fail(ErrorKind::infeasible, "{}: its place is on the same file system", shown());
+    if (auto possible = check_names(shown(), to_); !possible) return possible;
     if (auto possible = companions_.check(); !possible) return possible;
     return one_device_ ? Result<void>() : check_room(shown(), to_.directory_path, needed_bytes);
   }
