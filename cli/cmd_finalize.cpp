@@ -51,7 +51,23 @@ std::vector<JournalEntry> entries_of_job(const Journal& journal, std::string_vie
   return entries;
 }
 
-Work gather(const FinalizeArguments& options, const Journal& journal) {
+/// Adds an entry that was found at a path. Several paths may be links to the same data, which can only come home to one
+/// of them: to the one in the journal, else to the first.
+void add(JournalEntry entry, const Journal& journal, Work& work, const Console& console) {
+  const auto known = std::ranges::find(work.entries, entry.id, &JournalEntry::id);
+  if (known == work.entries.end()) {
+    work.entries.push_back(std::move(entry));
+    return;
+  }
+  if (known->path == entry.path) return;
+  if (std::ranges::any_of(journal.entries,
+                          [&](const JournalEntry& each) { return each.id == entry.id && each.path == entry.path; }))
+    std::swap(*known, entry);
+  console.note(fmt::format("'{}' leads to the data of '{}', too, and they are settled there", printable(entry.path),
+                           printable(known->path)));
+}
+
+Work gather(const FinalizeArguments& options, const Journal& journal, const Console& console) {
   Work work;
   if (!options.job.empty()) {
     work.entries = entries_of_job(journal, options.job);
@@ -69,9 +85,7 @@ Work gather(const FinalizeArguments& options, const Journal& journal) {
     else if (found->empty())
       work.nothing_at.push_back(path);
     else
-      for (JournalEntry& entry : *found)
-        if (std::find(work.entries.begin(), work.entries.end(), entry) == work.entries.end())
-          work.entries.push_back(std::move(entry));
+      for (JournalEntry& entry : *found) add(std::move(entry), journal, work, console);
   }
   return work;
 }
@@ -227,7 +241,7 @@ int run_finalize(FinalizeArguments options, Console& console) {
   if (!journal) return console.fail(journal.error());
   if (!options.all)
     for (const Unreadable& entry : journal->unreadable) console.note(entry.error.message);
-  const Work work = gather(options, *journal);
+  const Work work = gather(options, *journal, console);
   if (options.background) {
     lock = Fd{};  // the drain locks the journal while it settles, not while it waits
     return run_in_background(options, work, console);

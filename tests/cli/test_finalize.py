@@ -226,6 +226,19 @@ def test_a_link_to_data_that_were_settled_by_another_stays_and_says_so(world: Wo
     assert other.readlink() == destination and path.read_bytes() == b"data" and world.is_settled()
 
 
+def test_of_several_links_to_the_data_the_one_in_the_journal_counts(world: World) -> None:
+    """As `iosig finalize *` in a directory with a copy of the link: the data come home to the path asked for."""
+    path, destination = world.prepared("out", b"data")
+    copies = [world.work / "a", world.work / "b"]
+    for copy in copies:
+        copy.symlink_to(destination)
+    done = world.iosig("finalize", "a", "b", "out", "./out", cwd=world.work)
+    assert path.read_bytes() == b"data" and not path.is_symlink() and world.is_settled()
+    assert "another run" not in done.stdout and "dangle now" in done.stdout
+    for copy in copies:
+        assert re.search(f"'{copy}' leads to the data of '.*', too", done.stderr) and copy.readlink() == destination
+
+
 def test_a_link_without_a_journal_entry_into_an_empty_directory_stays_and_says_so(world: World) -> None:
     path, destination = world.prepared("out", b"data")
     destination.unlink()
