@@ -226,6 +226,16 @@ def test_a_link_to_data_that_were_settled_by_another_stays_and_says_so(world: Wo
     assert other.readlink() == destination and path.read_bytes() == b"data" and world.is_settled()
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o200])
+def test_both_times_come_home(world: World, mode: int) -> None:
+    """The access time is older than that of the last change: the kernel sets it at the next read."""
+    path, destination = world.prepared("out", b"data")
+    destination.chmod(mode)
+    os.utime(destination, (10**9, 10**9 + 1))
+    world.iosig("finalize", path)
+    assert (path.stat().st_atime, path.stat().st_mtime) == (10**9, 10**9 + 1)
+
+
 def test_of_several_links_to_the_data_the_one_in_the_journal_counts(world: World) -> None:
     """As `iosig finalize *` in a directory with a copy of the link: the data come home to the path asked for."""
     path, destination = world.prepared("out", b"data")

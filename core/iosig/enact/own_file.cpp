@@ -37,7 +37,9 @@ bool has_no_attribute(const Fd& directory, const char* attribute) {
 }  // namespace
 
 Fd open_own_to_read(int directory, const std::string& name) {
-  Fd file(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  Fd file(::openat(directory, name.c_str(), flags | O_NOATIME));  // only the owner may use O_NOATIME
+  if (!file && errno == EPERM) file = Fd(::openat(directory, name.c_str(), flags));
   if (file || errno != EACCES) return file;
   const auto refused = [] {
     errno = EACCES;
@@ -52,7 +54,7 @@ Fd open_own_to_read(int directory, const std::string& name) {
   const std::string self = fmt::format("/proc/self/fd/{}", found.get());
   const mode_t mode = status.st_mode & 07777;
   if (::chmod(self.c_str(), mode | S_IRUSR) != 0) return refused();
-  file = Fd(::open(self.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  file = Fd(::open(self.c_str(), O_RDONLY | O_NONBLOCK | O_NOATIME | O_CLOEXEC));
   (void)::chmod(self.c_str(), mode);
   return file ? std::move(file) : refused();
 }

@@ -11,7 +11,8 @@
 namespace iosig {
 
 /// Opens `name` in `directory` for reading. Follows no link and does not block. If a regular file of this user denies
-/// its owner read permission, grants it for the duration of the open.
+/// its owner read permission, grants it for the duration of the open. Reads by the descriptor leave the access time of
+/// this user's files as it is.
 [[nodiscard]] Fd open_own_to_read(int directory, const std::string& name);
 [[nodiscard]] inline Fd open_own_to_read(const Place& place) {
   return open_own_to_read(place.directory.get(), place.name);
