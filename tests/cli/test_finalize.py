@@ -272,8 +272,13 @@ def test_a_link_that_iosig_did_not_make_is_refused(world: World, tmp_path: Path)
 def test_data_in_a_directory_that_became_somebody_elses_are_not_trusted(world: World) -> None:
     path, destination = world.prepared("out", b"data")
     world.user_directory.chmod(0o777)
-    assert "planted" in world.iosig("finalize", path, check=1).stderr
+    said = world.iosig("finalize", path, check=1).stderr
+    assert "planted" in said and f"'{world.user_directory}' is open to others" in said
+    assert "chmod 700 it if you trust" in said and "will make its own" not in said
     assert path.is_symlink() and destination.exists()
+    world.user_directory.chmod(0o700)
+    world.iosig("finalize", path)
+    assert path.read_bytes() == b"data" and world.is_settled()
 
 
 def test_one_bad_journal_entry_is_named_and_does_not_stop_the_others(world: World) -> None:

@@ -112,8 +112,11 @@ Result<Fd> open_or_make(const Fd& mount, const std::string& name, const std::str
 /// Proves that the open directory, whose status is `status`, is this user's and closed to others.
 Result<void> check_own(const UserDirectory& directory, const struct stat& status) {
   if (status.st_uid != ::geteuid()) return refuse(directory.path, fmt::format("belongs to user {}", status.st_uid));
-  if ((status.st_mode & 0077) != 0)
-    return refuse(directory.path, fmt::format("is open to others (mode {:o})", status.st_mode & 07777));
+  if ((status.st_mode & 0077) != 0)  // it may hold data, perhaps with a mode that a chmod -R gave it
+    return fail(ErrorKind::system,
+                "'{}' is open to others (mode {:o}), so it is not used: somebody may have planted what it holds; chmod "
+                "700 it if you trust that, else have it removed, with all data in it",
+                printable(directory.path), status.st_mode & 07777);
   return {};
 }
 
