@@ -168,3 +168,14 @@ def test_a_killed_run_is_undone_beside_a_link_with_two_names(world: World) -> No
     done = world.iosig("finalize", path).stdout
     assert path.read_bytes() == b"data" and not path.is_symlink() and world.is_settled()
     assert f"dangle now: '{world.work / 'second'}'" in done and not destination.exists()
+
+
+def test_links_that_dangle_are_named_also_if_they_are_names_of_one_link(world: World) -> None:
+    path, _ = world.prepared("out", b"data")
+    others = [world.work / "a", world.work / "b"]
+    for other in others:
+        os.link(path, other, follow_symlinks=False)
+    names = ", ".join(f"'{other}'" for other in others)
+    assert f"would dangle: {names}" in world.iosig("finalize", "--dry-run", path).stdout
+    assert f"dangle now: {names}" in world.iosig("finalize", path).stdout
+    assert path.read_bytes() == b"data" and world.is_settled()

@@ -256,7 +256,8 @@ std::vector<std::string> links_beside(const Place& link, const JournalEntry& ent
   for (auto each = begin; each != end; ++each) {
     place->name = each->second;
     const bool is_other = place->name != link.name && place->name != displaced_name(entry);
-    if (is_other && own_link_target(*place) == entry.destination) paths.push_back(place->path());
+    const auto other = own_link(*place);  // also one with several names: they will dangle together
+    if (is_other && other && other->target == entry.destination) paths.push_back(place->path());
   }
   std::ranges::sort(paths);
   return paths;
