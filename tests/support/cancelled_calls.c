@@ -16,11 +16,12 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static int operation, fd, to, directory, has_returned;
 static const char* name;
-static FILE* stream;
+static FILE *stream, *uncancelled;
 
 static void cancel_myself(void) {
   int before;
@@ -48,6 +49,7 @@ static void* call(void* unused) {
   struct dirent** entries;
   glob_t found;
   loff_t offset = 0;
+  time_t start = 0;
   int number = 0;
 #define CALL(what)             \
   if (operation == number++) { \
@@ -105,6 +107,10 @@ static void* call(void* unused) {
   CALL(fopen("file.dat", "r+"))
   CALL(fopen("newest.dat", "w"))
   CALL(fclose(fopen("file.dat", "r")))
+  CALL(fopen("file.dat", "rc"))
+  CALL(fgetc(uncancelled))
+  CALL(fputc('x', uncancelled))
+  CALL(localtime(&start))
   CALL(fread(bytes, 1, 8, stream))
   CALL(fflush(stream))
   CALL(fprintf(stream, "%d", 1))
@@ -182,6 +188,8 @@ int main(void) {
     if (write(fd, "hello world", 11) != 11 || lseek(fd, 0, SEEK_SET) != 0) return 1;
     stream = fopen("file.dat", "r+");
     setbuf(stream, NULL);
+    uncancelled = fopen("file.dat", "r+c");
+    setbuf(uncancelled, NULL);
     has_returned = 0;
     pthread_t thread;
     void* result = NULL;

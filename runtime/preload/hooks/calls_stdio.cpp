@@ -49,9 +49,25 @@ bool are_streams_tried = false, has_streams = false;
 /// reads are observed.
 bool is_seen(int fd) { return trace::is_tracing || prefetch::is_on || is_ours(fd); }
 
+/// Whether no thread is cancelled in a call on the stream (fopen(3), mode "c"). The C library opens its own files so,
+/// and may hold a lock meanwhile: localtime(3) reads the time zone.
+bool is_uncancelled(const FILE* stream) {
+  constexpr int not_cancelled = 2;  // _IO_FLAGS2_NOTCANCEL
+  return (stream->_flags2 & not_cancelled) != 0;
+}
+
+/// Returns the result of `call`, a cancellation point unless the stream's calls are none.
+template <class Call>
+ssize_t cancelled_as(const FILE* stream, const Call& call) {
+  if (!is_uncancelled(stream)) [[likely]]
+    return call();
+  const CancellationOff uncancelled;
+  return call();
+}
+
 ssize_t stream_read(FILE* stream, void* bytes, ssize_t count) {
   if (!is_seen(stream->_fileno)) return libc_calls.read(stream, bytes, count);
-  return entry::read(stream->_fileno, bytes, static_cast<size_t>(count));
+  return cancelled_as(stream, [&] { return entry::read(stream->_fileno, bytes, static_cast<size_t>(count)); });
 }
 
 constexpr int error_seen = 0x20;  // _IO_ERR_SEEN
@@ -75,8 +91,9 @@ ssize_t stream_write(FILE* stream, const void* bytes, ssize_t count) {
   if (!is_seen(stream->_fileno)) return write_ordinary(stream, bytes, count);
   ssize_t done = 0;
   while (done < count) {
-    const ssize_t put =
-        entry::write(stream->_fileno, static_cast<const char*>(bytes) + done, static_cast<size_t>(count - done));
+    const ssize_t put = cancelled_as(stream, [&] {
+      return entry::write(stream->_fileno, static_cast<const char*>(bytes) + done, static_cast<size_t>(count - done));
+    });
     if (put < 0) {
       stream->_flags |= error_seen;
       break;
@@ -158,6 +175,7 @@ __attribute__((destructor)) void finish_streams() {
 
 struct Mode {
   int flags = -1;
+  bool is_uncancelled = false;   ///< "c": no thread is cancelled in the stream's calls
   std::array<char, 16> plain{};  ///< the mode without the letters that only concern the descriptor
 };
 
@@ -179,7 +197,11 @@ Mode parse(const char* text) {
   }
   if (rest.find('x') != std::string_view::npos) mode.flags |= O_EXCL;
   if (rest.find('e') != std::string_view::npos) mode.flags |= O_CLOEXEC;
-  mode.plain = {rest.front(), updates ? '+' : '\0', '\0'};
+  mode.is_uncancelled = rest.find('c') != std::string_view::npos;
+  char* end = mode.plain.data();
+  *end++ = rest.front();
+  if (updates) *end++ = '+';
+  if (mode.is_uncancelled) *end++ = 'c';
   return mode;
 }
 
@@ -217,7 +239,7 @@ FILE* open_stream(const char* path, const char* text) {
     if (made != nullptr && mode.flags > 0) watch_stream(made->_fileno);
     return made;
   }
-  ::pthread_testcancel();
+  if (!mode.is_uncancelled) ::pthread_testcancel();
   const CancellationOff uncancelled;  // the descriptor would stay open
   const int fd = open_at(AT_FDCWD, path, mode.flags, 0666);
   if (fd < 0) return nullptr;
