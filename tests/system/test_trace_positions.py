@@ -17,7 +17,10 @@ PROGRAM = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,6 +70,48 @@ static void child_of_vfork(void) {
   close(open("second", O_RDWR | O_CREAT, 0644));
 }
 
+/* A child with a copy of the memory, of which no handler of a fork learns, uses numbers again. Its first call is on a
+   file that it has from its parent, and whose offset it shares. */
+static void bare_child(int is_made_by_libc) {
+  int ends[2], kept = open("kept", O_RDWR | O_CREAT, 0644), other = open("other", O_RDWR | O_CREAT, 0644);
+  if (write(other, "x", 1) != 1 || write(kept, "12345", 5) != 5) exit(2);
+  const pid_t child = is_made_by_libc ? _Fork() : syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+  if (child == 0) {
+    if (write(kept, "678", 3) != 3) _exit(1);
+    close(open("more", O_RDWR | O_CREAT, 0644));
+    int fd = open("a", O_RDWR | O_CREAT, 0644);
+    if (write(fd, "a", 1) != 1) _exit(2);
+    close(fd);
+    if (open("b", O_RDWR | O_CREAT, 0644) != fd || write(fd, "bb", 2) != 2 || dup2(kept, fd) != fd) _exit(3);
+    if (write(fd, "9", 1) != 1 || close(fd) != 0 || pipe(ends) != 0 || ends[0] != fd) _exit(4);
+    if (write(ends[1], "in a pipe", 9) != 9 || read(ends[0], ends, 4) != 4) _exit(5);
+    _exit(0);
+  }
+  int status = 1;
+  if (waitpid(child, &status, 0) != child || status != 0) exit(3);
+  if (write(kept, "0", 1) != 1) exit(4);
+}
+
+/* The first call of all is a child's that has its parent's memory. Says who the parent is. */
+static void* begin_by_vfork(void* unused) {
+  int ends[2], status = 1;
+  if (vfork() == 0) {
+    const int fd = open("of-child", O_RDWR | O_CREAT, 0644);
+    if (write(fd, "child", 5) != 5) _exit(1);
+    _exit(0);
+  }
+  wait(&status);
+  if (status != 0 || pipe(ends) != 0 || write(ends[1], "in a pipe", 9) != 9 || read(ends[0], &status, 4) != 4) exit(2);
+  for (int n = 0; n < 3; ++n) close(open("of-parent", O_RDWR | O_CREAT, 0644));
+  dprintf(1, "%d %ld\n", getpid(), syscall(SYS_gettid));
+  raise(SIGKILL);
+  return unused;
+}
+static void first_by_vfork(void) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, begin_by_vfork, NULL) != 0 || pthread_join(thread, NULL) != 0) exit(5);
+}
+
 static void appended_stream(void) { /* the C library sets O_APPEND by a call of its own */
   char bytes[100] = {0};
   int fd = open("appended", O_RDWR | O_CREAT, 0644);
@@ -83,6 +128,9 @@ int main(int count, char** words) {
   if (!strcmp(what, "shared_offset")) shared_offset();
   if (!strcmp(what, "directories")) directories();
   if (!strcmp(what, "child_of_vfork")) child_of_vfork();
+  if (!strcmp(what, "bare_child")) bare_child(0);
+  if (!strcmp(what, "child_of_libc")) bare_child(1);
+  if (!strcmp(what, "first_by_vfork")) first_by_vfork();
   if (!strcmp(what, "appended_stream")) appended_stream();
   return 0;
 }
@@ -137,6 +185,33 @@ def test_a_child_of_vfork_changes_nothing_of_its_parents(iosig: Iosig, program: 
     rows = traced(iosig, program, tmp_path, "child_of_vfork")
     assert ("write", "first", 0, 6) in rows
     assert [path for call, path, *_ in rows if call == "open"][-1] == "second"
+
+
+@pytest.mark.parametrize("what", ["bare_child", "child_of_libc"])
+def test_a_child_of_which_no_fork_handler_learns_has_files_and_offsets_of_its_own(
+    iosig: Iosig, program: Path, tmp_path: Path, what: str
+) -> None:
+    parents = traced(iosig, program, tmp_path, what)
+    assert [row[1:] for row in parents if row[0] == "write" and row[1] == "kept"] == [("kept", 0, 5), ("kept", 9, 1)]
+    pid = rows_of(iosig, tmp_path / "trace")[-1].pid
+    rows = [row for row in rows_of(iosig, tmp_path / "trace") if row.pid != pid]
+    assert [(row.call, Path(row.path).name, row.offset) for row in rows if row.call in ("read", "write")] == [
+        ("write", "kept", 5), ("write", "a", 0), ("write", "b", 0), ("write", "kept", 8)
+    ]  # fmt: skip
+    assert [Path(row.path).name for row in rows if row.call == "inherited"] == ["kept"]
+
+
+def test_the_first_call_may_be_that_of_a_child_of_vfork(iosig: Iosig, program: Path, tmp_path: Path) -> None:
+    work, trace = tmp_path / "work", tmp_path / "trace"
+    work.mkdir()
+    done = subprocess.run([iosig.binary, "trace", "-o", trace, "--", program, "first_by_vfork"], cwd=work,
+                          env=iosig.env, capture_output=True, text=True, check=False, timeout=60)  # fmt: skip
+    pid, tid = map(int, done.stdout.split())
+    rows = [row for row in rows_of(iosig, trace) if row.path.startswith(str(work))]
+    assert {(row.pid, row.tid) for row in rows} == {(pid, tid)}
+    assert [Path(row.path).name for row in rows if row.call == "write"] == ["of-child"]
+    (process,) = iosig.json("trace", "info", trace)["processes"]
+    assert process["pid"] == pid and not process["complete"], "the child's end is not the killed parent's"
 
 
 def test_a_stream_that_appends_to_an_open_descriptor_writes_at_the_end(

@@ -204,7 +204,7 @@ __attribute__((constructor(102))) void load() {
       [] {
         reinit_after_fork();
         if (trace::is_tracing) trace::release_opens_after_fork(true);
-        if (trace::is_tracing) trace::try_again_after_fork();
+        if (trace::is_tracing) trace::begin_after_fork();
         if (trace::is_tracing) trace::forget_descriptions();
         if (prefetch::is_on) prefetch::observer.reinit_after_fork();
         runtime::restore_signals_at_fork();

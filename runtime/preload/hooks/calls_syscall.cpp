@@ -100,6 +100,21 @@ long call_uncancelled(long (*call)(const Argument (&)[6]), const Argument (&a)[6
   return call(a);
 }
 
+/// Whether the call makes a child, which shares the program's file offsets.
+bool makes_child(long number) {
+  switch (number) {
+#ifdef SYS_fork
+    case SYS_fork:
+    case SYS_vfork:
+#endif
+#ifdef SYS_clone3
+    case SYS_clone3:
+#endif
+    case SYS_clone: return true;
+    default: return false;
+  }
+}
+
 /// Makes the call if it has a `number` in calls.txt and may concern a container. Sets `is_made` to false if not.
 long call_by_number(long number, const Argument (&a)[6], bool& is_made) {
   is_made = true;
@@ -126,5 +141,6 @@ __attribute__((no_sanitize("address"))) long hook::syscall(long number, ...) {
   bool is_made = false;
   const long answer = call_by_number(number, a, is_made);
   if (is_made) return answer;
+  if (trace::is_tracing && makes_child(number)) trace::share_descriptions();
   return real().syscall(number, a[0].value, a[1].value, a[2].value, a[3].value, a[4].value, a[5].value);
 }

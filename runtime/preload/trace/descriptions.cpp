@@ -111,6 +111,11 @@ void forget_descriptions() {
     descriptions[static_cast<unsigned>(fd)].store(nullptr, std::memory_order_relaxed);
   for (unsigned n = 0; n < end_of_places.load(std::memory_order_relaxed); ++n)
     all_descriptions[n].references.store(0, std::memory_order_relaxed);
+  share_descriptions();  // a call that has begun may still use one
+}
+
+std::uint32_t file_behind(int fd, const Description& known) {
+  return known.references.load(std::memory_order_relaxed) != 0 ? known.file : description_of(fd)->file;
 }
 
 Description* ask_description(int fd) {
@@ -120,12 +125,14 @@ Description* ask_description(int fd) {
   if (part->limit == 0 && !make_room(part)) return &left_out;  // in a child: what it knew was its parent's
   struct stat status {};
   if (hook::fstat(fd, &status) != 0) return &left_out;  // not open: the call will fail
+  static constinit Description of_child;  // a number of its own, which is another one's in its parent's table
+  const bool is_kept = !is_in_memory_of_parent();
   Description* made = &left_out;
   std::uint32_t path = 0;
   // What a pipe, a socket or a terminal carries is in no file.
   if (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) || S_ISDIR(status.st_mode)) {
     path = path_of_descriptor(fd);
-    if (path != left_out_path) made = claim(fd);
+    if (path != left_out_path) made = is_kept ? claim(fd) : &of_child;
   }
   if (made != &left_out) {
     made->file = next_file_id();
@@ -137,7 +144,7 @@ Description* ask_description(int fd) {
       recording.end(fd);
     }
   }
-  set(fd, made);
+  if (is_kept) set(fd, made);
   return made;
 }
 

@@ -61,6 +61,10 @@ extern constinit Description left_out;
   return ask_description(fd);
 }
 
+/// Returns the id of the open file behind `fd`, of which `known` was the description before this thread had a part: in
+/// a child of a bare clone(2) that was its parent's, and is forgotten by now.
+[[nodiscard]] std::uint32_t file_behind(int fd, const Description& known);
+
 /// Called after `fd` was opened. `is_traced`: false leaves its calls out. Returns the file's id, 0 if it is left out.
 std::uint32_t opened(int fd, int flags, bool is_traced);
 /// Called after `fd` became a duplicate of `of`.

@@ -37,7 +37,7 @@ auto open_traced(int directory, const char* path, int flags, const Make& make, c
   const int fd = number(result);
   const int failure = errno;
   const std::uint32_t id = fd < 0 && failure == EFAULT ? 0 : trace::path_at(directory, path);
-  const bool is_ours = fd >= 0 && !is_stray_child();  // a vfork child's descriptors are not its parent's
+  const bool is_ours = fd >= 0 && !trace::is_in_memory_of_parent();  // a vfork child's descriptors are not its parent's
   const std::uint32_t file = is_ours ? trace::opened(fd, flags, id != trace::left_out_path) : 0;
   if (id == trace::left_out_path || (!is_recorded && fd < 0)) {
     recording.cancel();
@@ -64,7 +64,7 @@ int open_descriptor(int directory, const char* path, int flags, const Make& make
 template <class Make>
 int duplicate(int of, const Make& make) {
   const int fd = trace::on<Call::dup>(of, make);
-  if (fd >= 0 && !is_stray_child()) trace::duplicated(fd, of);
+  if (fd >= 0 && !trace::is_in_memory_of_parent()) trace::duplicated(fd, of);
   return fd;
 }
 
@@ -184,7 +184,7 @@ int close_range(unsigned first, unsigned last, int flags) {
 }
 void closefrom(int least) {
   prefetch::closed_range(least < 0 ? 0 : static_cast<unsigned>(least), UINT_MAX);
-  if (trace::is_tracing && !is_stray_child())
+  if (trace::is_tracing && !trace::is_in_memory_of_parent())
     trace::closed_range(least < 0 ? 0 : static_cast<unsigned>(least), INT_MAX);
   hook::closefrom(least);
 }
@@ -205,10 +205,14 @@ int fchdir(int fd) {
   return done;
 }
 int closedir(DIR* directory) {
-  if (trace::is_tracing && directory != nullptr && !is_stray_child()) trace::closed(::dirfd(directory));
+  if (trace::is_tracing && directory != nullptr && !trace::is_in_memory_of_parent()) trace::closed(::dirfd(directory));
   return hook::closedir(directory);
 }
-// The C library makes these children by calls of its own, and they share the program's file offsets.
+// These children share the program's file offsets, and no handler of pthread_atfork(3) learns of them.
+pid_t _Fork() {
+  if (trace::is_tracing) trace::share_descriptions();
+  return hook::_Fork();
+}
 int system(const char* command) {
   if (trace::is_tracing) trace::share_descriptions();
   return hook::system(command);
@@ -218,7 +222,8 @@ FILE* popen(const char* command, const char* mode) {
   return hook::popen(command, mode);
 }
 int pclose(FILE* stream) {
-  if (trace::is_tracing && stream != nullptr && !is_stray_child()) trace::closed(::fileno_unlocked(stream));
+  if (trace::is_tracing && stream != nullptr && !trace::is_in_memory_of_parent())
+    trace::closed(::fileno_unlocked(stream));
   return hook::pclose(stream);
 }
 void* mmap(void* at, size_t length, int protection, int flags, int fd, off_t offset) {

@@ -237,9 +237,13 @@ class Recording {
     ThreadPart* part = this_part;
     const Step before = part->step;  // a signal handler's call does not end what it interrupts
     std::uint32_t index = 0;
+    std::uint32_t file = subject.file;
     for (;;) {
-      if (part->used >= part->limit) [[unlikely]]
+      if (part->used >= part->limit) [[unlikely]] {
+        const bool is_first = part->limit == 0;
         if (!make_room(part)) return;
+        if (is_first && subject.description != nullptr) file = file_behind(subject.fd, *subject.description);
+      }
       part->step = Step::claiming;
       std::atomic_signal_fence(std::memory_order_seq_cst);
       index = take_number(part->used);
@@ -269,7 +273,7 @@ class Recording {
     slot.length = subject.length;
     slot.id = id;
     slot.parent = depth_ == 0 || before == Step::claiming ? 0 : part->open[depth_ - 1].id;
-    slot.file = subject.file;
+    slot.file = file;
     slot.fd = subject.fd;
     slot.path = subject.path;
     slot.call = call;

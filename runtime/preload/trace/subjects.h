@@ -13,6 +13,7 @@
 #include "preload/files/open_file.h"
 #include "preload/trace/names.h"
 #include "preload/trace/recorder.h"
+#include "preload/trace/thread_part.h"
 
 namespace iosig::preload::trace {
 
@@ -193,8 +194,12 @@ template <Call call, class Make>
 [[nodiscard]] int closing(int fd, const Make& make) {
   if (!is_known(fd)) return make();
   const Subject subject = subject_of(fd);
-  if (!is_stray_child()) closed(fd);
-  return record<call>(subject, make);
+  const bool is_own = !is_in_memory_of_parent();
+  const bool may_be_asked_again = this_part->limit == 0 && is_stray_child();  // file_behind()
+  if (is_own) closed(fd);
+  const int result = record<call>(subject, make);
+  if (is_own && may_be_asked_again) closed(fd);
+  return result;
 }
 
 /// A call on a stream of libc. `length`: bytes asked for. Its result is `result(returned)`.

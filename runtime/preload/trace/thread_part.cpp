@@ -76,8 +76,9 @@ struct Packing {
 
 /// Of this process. In a page that fork() empties: a child that finds it so begins a process of its own.
 struct ProcessState {
-  std::atomic<std::uint64_t> process;  ///< its random number; 0: not begun yet
-  std::atomic<bool> is_begun;          ///< a thread is about to choose the number
+  std::atomic<std::int32_t> pid, parent_pid;  ///< of the process whose memory this is; 0: not known yet
+  std::atomic<std::uint64_t> process;         ///< its random number; 0: not begun yet
+  std::atomic<bool> is_begun;                 ///< a thread is about to choose the number
   std::atomic<std::uint32_t> files, paths, parts;
   std::atomic<ThreadPart*> all;
   std::atomic<ThreadPart*> free;  ///< that threads have left
@@ -278,6 +279,11 @@ void pack_slots(ThreadPart& part) {
   keep_open_calls(part, used, kept);
 }
 
+void know_process() {
+  state->parent_pid = ::getppid();
+  state->pid = ::getpid();
+}
+
 /// Begins a process of its own, also in a child. One thread does it, and others wait: they would forget what it knows
 /// of the descriptors by then.
 void begin_process() {
@@ -289,6 +295,7 @@ void begin_process() {
   forget_descriptions();
   forget_mappings();
   working_directory_changed();
+  if (state->pid == 0) know_process();
   std::uint64_t none = 0;
   state->process.compare_exchange_strong(none, random);
 }
@@ -298,7 +305,7 @@ constinit thread_local std::uint32_t unused_number __attribute__((tls_model("ini
 
 bool make_file(ThreadPart& part) {
   part.number = unused_number != 0 ? std::exchange(unused_number, 0) : state->parts.fetch_add(1) + 1;
-  part.pid = static_cast<std::uint32_t>(::getpid());
+  part.pid = static_cast<std::uint32_t>(state->pid.load());
   const long fd = create_file(part, path_of(part));
   if (fd < 0) {
     const runtime::ErrnoKept kept;
@@ -322,8 +329,8 @@ bool make_file(ThreadPart& part) {
   ::clock_gettime(CLOCK_REALTIME, &time);
   *header = part_header({.host = host_name(),
                          .process = state->process,
-                         .pid = ::getpid(),
-                         .parent_pid = ::getppid(),
+                         .pid = state->pid,
+                         .parent_pid = state->parent_pid,
                          .clock = has_tsc_clock ? ClockKind::tsc : ClockKind::nanoseconds,
                          .first = read_clocks(),
                          .realtime_ns = static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
@@ -432,6 +439,16 @@ void end_thread(void* ended) {
   leave_part(part);
 }
 
+/// The id of this thread. In a child of vfork(2) that of its parent's thread, which gets the part.
+std::int32_t thread_id() {
+  if (!is_in_memory_of_parent()) return static_cast<std::int32_t>(::syscall(SYS_gettid));
+  pthread_mutex_t taken = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;  // the C library notes in it who has it
+  (void)::pthread_mutex_lock(&taken);
+  const std::int32_t owner = taken.__data.__owner;
+  (void)::pthread_mutex_unlock(&taken);
+  return owner;
+}
+
 /// make_room() on a stack that is large enough.
 bool make_room_here(ThreadPart*& part) {
   const runtime::ErrnoKept kept;
@@ -457,7 +474,7 @@ bool make_room_here(ThreadPart*& part) {
     count_unrecorded();
     return false;
   }
-  made->header->tid = static_cast<std::int32_t>(::syscall(SYS_gettid));
+  made->header->tid = thread_id();
   made->header->is_closed = state->is_ending ? 1 : 0;
   made->limit = made->header->slot_capacity;
   undisturbed.set_part(part = made);
@@ -567,22 +584,28 @@ void start_parts(std::string_view directory, bool in_microseconds) {
   unrecorded = map_unrecorded();  // later there may be no descriptor for it
   first_memory = static_cast<std::byte*>(memory) + page_bytes;
   state = new (memory) ProcessState{};
+  know_process();
 }
 
-void try_again_after_fork() {
+bool is_in_memory_of_parent() {
+  if (state == nullptr || !is_stray_child()) return false;
+  const std::int32_t owner = state->pid;
+  return owner != 0 && owner != ::getpid();
+}
+
+void begin_after_fork() {
+  if (state != nullptr) know_process();
   unused_number = 0;
   if (this_part == &failed_part) this_part = &no_part;
 }
 
 [[gnu::hot]] void mark_parts(bool are_closed) {
   if (state == nullptr) return;
-  ThreadPart* const newest = state->all.load();
-  // The child of a bare clone(2) has parts of its own. That of vfork(2) sees its parent's, which goes on.
-  if (is_stray_child() && (newest == nullptr || newest->pid != static_cast<std::uint32_t>(::getpid()))) return;
+  if (is_in_memory_of_parent()) return;  // which goes on
   state->is_ending = are_closed;
   if (state->process == 0) return;
   const ClockPair clock = read_clocks();
-  for (ThreadPart* part = newest; part != nullptr; part = part->next) {
+  for (ThreadPart* part = state->all; part != nullptr; part = part->next) {
     part->header->is_closed = are_closed ? 1 : 0;
     part->header->latest = clock;
   }

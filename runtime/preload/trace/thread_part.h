@@ -50,6 +50,10 @@ class Undisturbed {
   ThreadPart* part_;  ///< this_part, before and afterwards
 };
 
+/// Whether this process is a child that uses its parent's memory, as one of vfork(2): what the recorder knows is its
+/// parent's. A child that was made otherwise, also by a bare clone(2), has a copy that is its own.
+[[nodiscard]] bool is_in_memory_of_parent();
+
 /// Ids in this process, from 1.
 [[nodiscard]] std::uint32_t next_file_id();
 [[nodiscard]] std::uint32_t next_path_id();
@@ -66,8 +70,8 @@ void start_parts(std::string_view directory, bool in_microseconds);
 /// errno.
 [[nodiscard]] bool is_first_to_say(std::string_view what);
 
-/// In a child made by fork(): a thread for which no part could be made tries again.
-void try_again_after_fork();
+/// In a child made by fork(): the memory is its own, and a thread for which no part could be made tries again.
+void begin_after_fork();
 
 /// Marks all parts of the process as closed, or open again: before execve(2) or the end, or after its failure. In the
 /// child of a vfork(2) it does nothing.
