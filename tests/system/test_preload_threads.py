@@ -62,6 +62,54 @@ def test_a_thread_is_cancelled_in_a_call_as_without_iosig_and_the_process_works_
         assert [row.result for row in work if row.call == "close"] == [0] * calls
 
 
+OWN_TABLE = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static int fd, other;
+static void* close_all(void* unused) {
+  const int failed = close_range(3, ~0U, CLOSE_RANGE_UNSHARE);
+  printf("%d, in the thread %d %d\n", failed, fcntl(fd, F_GETFD), fcntl(other, F_GETFD));
+  return unused;
+}
+int main(void) {
+  pthread_t thread;
+  fd = open("work.dat", O_RDWR | O_CREAT, 0644);
+  other = dup(fd);
+  printf("%ld\n", (long)write(fd, "before ", 7));
+  if (pthread_create(&thread, NULL, close_all, NULL) != 0) return 1;
+  pthread_join(thread, NULL);
+  printf("%d, %ld\n", fcntl(other, F_GETFD), (long)write(fd, "after", 5));
+  return close(fd);
+}
+"""
+
+
+@way
+def test_a_thread_with_a_table_of_its_own_closes_nothing_of_the_others(
+    iosig: Iosig, compiled: Callable[[Path], Path], tmp_path: Path, way: str
+) -> None:
+    source = tmp_path / "table.c"
+    source.write_text(OWN_TABLE)
+    program = compiled(source)
+    wanted = said([program], tmp_path / "alone")
+    assert wanted == ["7", "0, in the thread -1 -1", "0, 5"]
+    assert said_under(iosig, way, tmp_path, program) == wanted
+    if way == "containers":
+        iosig("container", "export", tmp_path / "under/work.dat", tmp_path / "exported")
+        assert (tmp_path / "exported").read_bytes() == b"before after"
+    else:
+        assert (tmp_path / "under/work.dat").read_bytes() == b"before after"
+    if way == "traced":
+        work = [row for row in rows_of(iosig, tmp_path / "trace") if row.path.endswith("/work.dat")]
+        assert [(row.call, row.offset) for row in work if row.call in ("write", "inherited")] == [
+            ("write", 0), ("write", 7)
+        ]  # fmt: skip
+
+
 CANCELLED_IN_LOOPS = r"""
 #include <fcntl.h>
 #include <pthread.h>

@@ -2,6 +2,9 @@
 // fork() the child, which reinitializes its engine, closes them.
 #pragma once
 
+#include <linux/close_range.h>
+#include <sys/single_threaded.h>
+
 #include <array>
 #include <atomic>
 #include <bit>
@@ -43,6 +46,12 @@ inline constinit EngineFds engine_fds;
 /// Whether this thread has left the process's table of descriptors (core/iosig/prefetch/own_file.h): its numbers are
 /// none of the process's.
 extern constinit thread_local bool has_own_descriptors __attribute__((tls_model("initial-exec")));
+
+/// Whether close_range(2) with these flags gives the calling thread a table of descriptors of its own, which the other
+/// threads do not share: what it closes there stays open in the process.
+[[nodiscard]] inline bool leaves_table_of_process(int flags) {
+  return (flags & CLOSE_RANGE_UNSHARE) != 0 && __libc_single_threaded == 0;
+}
 
 /// Returns the smallest number that the engine uses for its descriptors.
 int min_engine_fd();

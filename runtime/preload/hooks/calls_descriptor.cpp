@@ -172,6 +172,15 @@ int standard_files_replaced(int done) {
   return -1;
 }
 
+/// Forgets what this library knows of the descriptors from `first` to `last`, which are about to be closed.
+void close_for_process(unsigned first, unsigned last) {
+  for (unsigned fd = first; fd <= last && static_cast<int>(fd) <= last_drained_fd; ++fd)
+    const Closing closing(static_cast<int>(fd));  // before the call: the drain waits for it
+  const EngineGuard inside;
+  for (unsigned fd = first; fd <= last; ++fd)
+    if (is_ours(static_cast<int>(fd))) let_go(static_cast<int>(fd));
+}
+
 void close_between(unsigned first, unsigned last, int& result) {
   if (first <= last && real().close_range(first, last, 0) != 0) result = -1;
 }
@@ -190,14 +199,9 @@ int hook::close_range(unsigned first, unsigned last, int flags) {
   const bool is_invalid = first > last || (flags & ~(CLOSE_RANGE_CLOEXEC | CLOSE_RANGE_UNSHARE)) != 0;
   if (is_invalid || (flags & CLOSE_RANGE_CLOEXEC) != 0 || is_stray_child())
     return real().close_range(first, last, flags);
-  const unsigned end = last < max_fds ? last : max_fds - 1;
-  for (unsigned fd = first; fd <= end && static_cast<int>(fd) <= last_drained_fd; ++fd)
-    const Closing closing(static_cast<int>(fd));  // before the call: the drain waits for it
-  {
-    const EngineGuard inside;
-    for (unsigned fd = first; fd <= end; ++fd)
-      if (is_ours(static_cast<int>(fd))) let_go(static_cast<int>(fd));
-  }
+  // The calls below close less than the range, each in the same table: so a table of its own comes first.
+  if ((flags & CLOSE_RANGE_UNSHARE) != 0 && real().close_range(~0U, ~0U, CLOSE_RANGE_UNSHARE) != 0) return -1;
+  if (!leaves_table_of_process(flags)) close_for_process(first, last < max_fds ? last : max_fds - 1);
   int result = 0;
   unsigned next = first;
   engine_fds.for_each([&](int kept) {

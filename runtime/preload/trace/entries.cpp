@@ -178,8 +178,9 @@ int fcntl(int fd, int command, ...) {
   return result;
 }
 int close_range(unsigned first, unsigned last, int flags) {
-  if ((flags & CLOSE_RANGE_CLOEXEC) == 0) prefetch::closed_range(first, last);
-  if (trace::is_tracing && (flags & CLOSE_RANGE_CLOEXEC) == 0 && !is_stray_child()) trace::closed_range(first, last);
+  const bool closes = (flags & CLOSE_RANGE_CLOEXEC) == 0 && !leaves_table_of_process(flags);
+  if (closes) prefetch::closed_range(first, last);
+  if (trace::is_tracing && closes && !trace::is_in_memory_of_parent()) trace::closed_range(first, last);
   return hook::close_range(first, last, flags);
 }
 void closefrom(int least) {
