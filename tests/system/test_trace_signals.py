@@ -31,3 +31,35 @@ def test_a_handler_at_any_instruction_of_a_call(
     # Only while a call gets its slot, calls of a handler that need new slots are lost.
     lost = [process["lost_calls"] for process in told["processes"] if process["lost_calls"] > 0]
     assert len(lost) < instructions / 4 if handler > 600 else not lost
+
+
+LEFT_BY_A_JUMP = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static sigjmp_buf back;
+static void jump(int signal) { siglongjmp(back, signal); }
+int main(void) {
+  char byte;
+  const int fd = open("data", O_RDWR | O_CREAT, 0644), terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY);
+  signal(SIGALRM, jump);
+  if (sigsetjmp(back, 1) == 0) {
+    ualarm(50000, 0);
+    if (read(terminal, &byte, 1) >= 0) return 1;
+  }
+  for (int n = 0; n < 5; ++n)
+    if (syscall(SYS_pwrite64, fd, "abc", 3, 3L * n) != 3) return 2;
+  return 0;
+}
+"""
+
+
+def test_calls_by_number_are_recorded_after_a_jump_out_of_a_call(
+    tracing: Tracing, compiled: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    (tmp_path / "jump.c").write_text(LEFT_BY_A_JUMP)
+    tracing(compiled(tmp_path / "jump.c"))
+    assert [row.offset for row in tracing.of_file("data", "pwrite")] == [0, 3, 6, 9, 12]

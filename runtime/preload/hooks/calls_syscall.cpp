@@ -46,7 +46,9 @@ bool changes(int fd) { return !is_in_call && (is_ours(fd) || engine_fds.has(fd))
 bool may_meet_container() { return !is_in_call; }
 
 /// A call that is traced, whatever it is made on.
-bool is_traced_by_number() { return trace::is_tracing && !is_in_call && !trace::is_in_posix_call(); }
+bool is_traced_by_number(const void* frame) {
+  return trace::is_tracing && !is_in_call && !trace::is_in_posix_call(frame);
+}
 
 /// Makes the call with the first arguments, as many as the function has.
 template <auto function>
@@ -116,7 +118,8 @@ bool makes_child(long number) {
 }
 
 /// Makes the call if it has a `number` in calls.txt and may concern a container. Sets `is_made` to false if not.
-long call_by_number(long number, const Argument (&a)[6], bool& is_made) {
+/// `frame`: of the function that the program has called.
+long call_by_number(long number, const Argument (&a)[6], bool& is_made, const void* frame) {
   is_made = true;
   switch (number) {
 #include "by_number.inc"
@@ -139,7 +142,7 @@ __attribute__((no_sanitize("address"))) long hook::syscall(long number, ...) {
   for (Argument& each : a) each.value = va_arg(rest, long);
   va_end(rest);
   bool is_made = false;
-  const long answer = call_by_number(number, a, is_made);
+  const long answer = call_by_number(number, a, is_made, __builtin_frame_address(0));
   if (is_made) return answer;
   if (trace::is_tracing && makes_child(number)) trace::share_descriptions();
   return real().syscall(number, a[0].value, a[1].value, a[2].value, a[3].value, a[4].value, a[5].value);

@@ -117,10 +117,11 @@ struct Subject {
   const ThreadPart& part = *this_part;
   return part.depth == 0 || part.depth > part.open.size() ? Call::none : part.open[part.depth - 1].call;
 }
-/// Whether that is one of the lowest layer.
-[[nodiscard]] inline bool is_in_posix_call() {
+/// Whether that is one of the lowest layer. Not if longjmp(3) has left it: it does not lie above `frame`, the caller's.
+[[nodiscard]] inline bool is_in_posix_call(const void* frame) {
   const Call call = innermost_call();
-  return call != Call::none && iosig::trace::layer_of(call) == iosig::trace::Layer::posix;
+  return call != Call::none && this_part->open[this_part->depth - 1].stack > frame &&
+         iosig::trace::layer_of(call) == iosig::trace::Layer::posix;
 }
 
 /// Whether that is one of MPI.
