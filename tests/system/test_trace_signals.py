@@ -33,6 +33,20 @@ def test_a_handler_at_any_instruction_of_a_call(
     assert len(lost) < instructions / 4 if handler > 600 else not lost
 
 
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the program steps through instructions of x86-64")
+def test_a_handler_that_jumps_out_of_any_instruction_of_a_call_costs_few_later_ones(
+    tracing: Tracing, compiled: Callable[[Path], Path]
+) -> None:
+    """Where a call was left while it got its slot, nothing tells for a while that no handler interrupts it."""
+    instructions, reads = map(int, tracing(compiled(ROOT / "tests/support/left_claims.c")).split())
+    assert instructions > 100
+    told = tracing.iosig.json("trace", "info", tracing.trace)
+    processes = told["processes"][1:]
+    assert len(processes) == instructions
+    assert all(process["calls"] + process["lost_calls"] >= reads for process in processes)
+    assert max(process["lost_calls"] for process in processes) <= 2 * 576
+
+
 LEFT_BY_A_JUMP = r"""
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -10,7 +10,6 @@
 // record calls between any two instructions, and may leave by longjmp(3).
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -69,12 +68,20 @@ enum class Step : std::uint8_t {
   claiming,  ///< it gets its slot: others cannot be packed
 };
 
+/// A step, and an address in the stack frame of the call that has it: longjmp(3) may leave a call in the middle of it.
+/// One word, so that a signal handler finds both. 0: idle.
+using StepOfCall = std::uintptr_t;
+[[nodiscard]] inline StepOfCall step_of_call(Step step, const void* stack) {
+  return reinterpret_cast<std::uintptr_t>(stack) | static_cast<std::uintptr_t>(step);
+}
+[[nodiscard]] inline Step step_in(StepOfCall step) { return static_cast<Step>(step & 3); }
+
 /// The state of a thread's recording, in a page of its own that fork() empties (MADV_WIPEONFORK): the child's first
 /// call finds no slots and makes a part of its own, also after a bare clone(2).
 struct ThreadPart {
   std::uint32_t used;   ///< slots in use
   std::uint32_t limit;  ///< slots that there are; 0: there is no part yet
-  Step step;            ///< of the outermost call that a signal handler has interrupted, or of the newest one
+  StepOfCall step;      ///< of the outermost call that a signal handler has interrupted, or of the newest one
   std::uint32_t depth;  ///< open calls
   std::uint64_t last_id;
   Slot* slots;
@@ -82,10 +89,11 @@ struct ThreadPart {
 
   // For thread_part.cpp alone.
   iosig::trace::PartHeader* header;
-  std::byte* memory;          ///< for packing
-  std::uint64_t chunks_end;   ///< bytes of the file
-  std::uint32_t pending;      ///< bytes of pending chunks
-  std::uint32_t pid, number;  ///< number of the part in its process: its file's name has both
+  std::byte* memory;            ///< for packing
+  std::uint64_t chunks_end;     ///< bytes of the file
+  std::uint32_t pending;        ///< bytes of pending chunks
+  std::uint32_t lost_in_claim;  ///< calls since the latest claim that was interrupted
+  std::uint32_t pid, number;    ///< number of the part in its process: its file's name has both
   std::uint64_t device, inode;
   int fd = -1;       ///< of the part's file, if the part keeps it open
   ThreadPart* next;  ///< of all parts of the process
@@ -98,6 +106,9 @@ extern constinit thread_local ThreadPart* this_part __attribute__((tls_model("in
 [[nodiscard]] bool make_room(ThreadPart*& part);
 /// Forgets open calls below `call`, the newest one, that longjmp(3) has left, and marks their slots.
 void drop_left_calls(ThreadPart& part, std::uint32_t& call);
+/// Returns the step of the call that is interrupted by the one with `stack` in its stack frame. If longjmp(3) has left
+/// that call, there is none, and what it had begun is forgotten.
+[[nodiscard]] StepOfCall interrupted_step(ThreadPart& part, const void* stack);
 /// Ends a call that a signal handler's calls, which packed the slots at its last instruction, took for an open one.
 void end_moved(ThreadPart& part, std::uint32_t depth, std::uint32_t id, std::uint64_t end);
 
@@ -176,7 +187,7 @@ class Recording {
   void change(const Change& change) const {
     if (!is_open()) [[unlikely]]
       return;
-    const Step before = keep_slot();
+    const StepOfCall before = keep_slot();
     change(*part_->open[depth_].slot);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     part_->step = before;
@@ -199,9 +210,9 @@ class Recording {
 
  private:
   /// Keeps the slot for the call until the returned step is restored.
-  [[nodiscard]] Step keep_slot() const {
-    const Step before = part_->step;
-    part_->step = std::max(before, Step::writing);
+  [[nodiscard]] StepOfCall keep_slot() const {
+    const StepOfCall before = part_->step;
+    part_->step = before != 0 ? before : step_of_call(Step::writing, this);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     return before;
   }
@@ -209,7 +220,7 @@ class Recording {
   template <class Time>
   void end(std::int64_t result, const Time& time) {
     if (is_open()) [[likely]] {
-      const Step before = keep_slot();
+      const StepOfCall before = keep_slot();
       Slot* ended = part_->open[depth_].slot;
       std::uint64_t end = 0;
       for (;;) {
@@ -236,7 +247,10 @@ class Recording {
 
   void begin(Call call, const Subject& subject, bool is_selected) {
     ThreadPart* part = this_part;
-    const Step before = part->step;  // a signal handler's call does not end what it interrupts
+    StepOfCall before = part->step;  // a signal handler's call does not end what it interrupts
+    if (before != 0) [[unlikely]]
+      before = interrupted_step(*part, this);
+    const bool interrupts_claim = step_in(before) == Step::claiming;
     std::uint32_t index = 0;
     std::uint32_t file = subject.file;
     for (;;) {
@@ -245,7 +259,7 @@ class Recording {
         if (!make_room(part)) return;
         if (is_first && subject.description != nullptr) file = file_behind(subject.fd, *subject.description);
       }
-      part->step = Step::claiming;
+      part->step = step_of_call(Step::claiming, this);
       std::atomic_signal_fence(std::memory_order_seq_cst);
       index = take_number(part->used);
       if (index < part->limit) [[likely]]
@@ -263,9 +277,9 @@ class Recording {
     const auto id = static_cast<std::uint32_t>(take_number(part->last_id) + 1);
     part->open[depth_] = {.slot = &slot, .stack = this, .id = id, .call = call, .is_selected = is_selected};
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    part->step = std::max(before, Step::writing);
+    part->step = before != 0 ? before : step_of_call(Step::writing, this);
     // Where a signal handler's call interrupts a claim, the call before it may not be in its place yet.
-    const OpenCall* const outer = depth_ == 0 || before == Step::claiming ? nullptr : &part->open[depth_ - 1];
+    const OpenCall* const outer = depth_ == 0 || interrupts_claim ? nullptr : &part->open[depth_ - 1];
     if (outer != nullptr) [[unlikely]]
       if (outer->stack <= this) drop_left_calls(*part, depth_);
     part_ = part;
@@ -273,7 +287,7 @@ class Recording {
     slot.offset = subject.offset;
     slot.length = subject.length;
     slot.id = id;
-    slot.parent = depth_ == 0 || before == Step::claiming ? 0 : part->open[depth_ - 1].id;
+    slot.parent = depth_ == 0 || interrupts_claim ? 0 : part->open[depth_ - 1].id;
     slot.file = file;
     slot.fd = subject.fd;
     slot.path = subject.path;

@@ -219,7 +219,7 @@ void keep_open_calls(ThreadPart& part, std::uint32_t used, std::uint32_t kept) {
   const std::span open(calls.data(), kept);
   std::ranges::sort(open, {}, &OpenCall::slot);
   Slots free{part.slots, part.slots + capacity};
-  if (part.step != Step::idle)
+  if (part.step != 0)
     if (const Slots most = most_free_slots(part, open); most.count() > capacity / 4) free = most;
   std::array<bool, max_slots> is_kept{};
   const auto kept_at = [&](const Slot* slot) -> bool& { return is_kept[static_cast<std::size_t>(slot - part.slots)]; };
@@ -425,6 +425,19 @@ void abandon(const OpenCall& call) {
   call.slot->end = call.slot->start;
 }
 
+/// So many calls during a claim, and no handler of a signal makes them: it has left the claim by longjmp(3), and what
+/// follows lies deeper in the stack.
+constexpr std::uint32_t most_lost_in_claim = 2 * max_slots;
+
+/// Forgets the newest calls that have taken no slot: longjmp(3) or the end of the thread has left them before that.
+void forget_unbegun_calls(ThreadPart& part) {
+  const auto has_begun = [](const OpenCall& call) {
+    return call.slot != nullptr && call.slot->id == call.id && call.slot->start != 0 && call.slot->end == 0;
+  };
+  part.depth = std::min(part.depth, static_cast<std::uint32_t>(part.open.size()));
+  while (part.depth > 0 && !has_begun(part.open[part.depth - 1])) --part.depth;
+}
+
 /// At the end of a thread: its part is packed and left to a thread to come.
 void end_thread(void* ended) {
   auto& part = *static_cast<ThreadPart*>(ended);
@@ -432,8 +445,10 @@ void end_thread(void* ended) {
   const runtime::ErrnoKept kept;
   this_part = &no_part;
   const Undisturbed undisturbed;
-  for (std::uint32_t n = 0; n < std::min<std::size_t>(part.depth, part.open.size()); ++n) abandon(part.open[n]);
+  forget_unbegun_calls(part);
+  for (std::uint32_t n = 0; n < part.depth; ++n) abandon(part.open[n]);
   part.depth = 0;
+  part.step = 0;
   pack_slots(part);
   part.header->is_closed = 1;
   leave_part(part);
@@ -454,10 +469,14 @@ bool make_room_here(ThreadPart*& part) {
   const runtime::ErrnoKept kept;
   Undisturbed undisturbed;
   part = undisturbed.part();
-  if (part->step == Step::claiming) {  // a signal handler that has interrupted a claim
+  if (step_in(part->step) == Step::claiming) {  // a signal handler that has interrupted a claim
     if (part->header != nullptr) ++part->header->lost_calls;
+    if (++part->lost_in_claim < most_lost_in_claim) return false;
+    forget_unbegun_calls(*part);
+    part->step = 0;
     return false;
   }
+  part->lost_in_claim = 0;
   if (part->limit != 0) {
     if (part->used < part->limit) return true;
     part->used = part->limit;
@@ -515,6 +534,17 @@ void drop_left_calls(ThreadPart& part, std::uint32_t& call) {
   while (call > 0 && part.open[call - 1].stack <= newest.stack) abandon(part.open[--call]);
   part.open[call] = newest;
   part.depth = call + 1;
+}
+
+StepOfCall interrupted_step(ThreadPart& part, const void* stack) {
+  const StepOfCall step = part.step;
+  stack_t other{};
+  // A signal handler on a stack of its own has no place in the order of the thread's stack.
+  if (::sigaltstack(nullptr, &other) != 0 || (other.ss_flags & SS_ONSTACK) != 0) return step;
+  if (step > reinterpret_cast<std::uintptr_t>(stack)) return step;
+  const SignalsLater later;
+  forget_unbegun_calls(part);
+  return part.step = 0;
 }
 
 void end_moved(ThreadPart& part, std::uint32_t depth, std::uint32_t id, std::uint64_t end) {
