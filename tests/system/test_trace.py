@@ -278,6 +278,16 @@ def test_a_limit_of_file_sizes_is_for_the_trace_as_well(tracing: Tracing) -> Non
     assert len(tracing.of_file("data", "write")) > 500
 
 
+def test_a_limit_of_file_sizes_that_another_process_sets_is_for_the_trace_as_well(tracing: Tracing) -> None:
+    """The program's calls do not tell of it."""
+    tracing(sys.executable, "-c",
+            "import os, subprocess\nfd = os.open('data', os.O_RDWR | os.O_CREAT)\n"
+            "def put(count):\n    for n in range(count): os.pwrite(fd, bytes(n % 89 + 1), n * 7919 % 5000)\n"
+            "put(2000)\nsubprocess.run(['prlimit', '--pid', str(os.getpid()), '--fsize=60000:'], check=True)\n"
+            "put(40000)\nprint('done')")  # fmt: skip
+    assert len(tracing.of_file("data", "pwrite")) > 2000
+
+
 def test_times_in_microseconds_take_fewer_bytes(tracing: Tracing) -> None:
     program = (sys.executable, "-S", "-E", "-c",
                "import os\nfd = os.open('data', os.O_RDWR | os.O_CREAT)\n"

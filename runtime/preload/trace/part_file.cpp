@@ -80,6 +80,9 @@ long open_file_of(ThreadPart& part, const char* path, int flags) {
   return fd;
 }
 
+/// Whether no file of this size may be made now. Asks the kernel: another process may have changed the limit.
+bool is_too_large(std::uint64_t end) { return static_cast<std::int64_t>(end) > read_size_limit(); }
+
 }  // namespace
 
 long create_file(ThreadPart& part, const char* path) {
@@ -124,7 +127,7 @@ UsedFile::~UsedFile() {
 }
 
 bool put_in_file(ThreadPart& part, const char* path, const void* bytes, std::size_t count, std::uint64_t offset) {
-  if (exceeds_size_limit(static_cast<std::int64_t>(offset + count))) return false;  // SIGXFSZ would end the program
+  if (is_too_large(offset + count)) return false;  // SIGXFSZ would end the program
   const UsedFile file(part, path);
   if (file.fd() < 0) return false;
   std::size_t done = 0;
@@ -139,7 +142,7 @@ bool put_in_file(ThreadPart& part, const char* path, const void* bytes, std::siz
 
 bool fill_file(long fd, std::size_t first, std::size_t end) {
   static constexpr std::array<std::byte, 2 * iosig::trace::page_bytes> zeros{};  // a new part is filled by one write
-  if (exceeds_size_limit(static_cast<std::int64_t>(end))) {
+  if (is_too_large(end)) {
     errno = EFBIG;
     return false;
   }
