@@ -146,6 +146,7 @@ int main(int argc, char **argv) {
   put("inside");
   if (fchdir(open("..", O_RDONLY)) != 0) return 1;
   if (fork() == 0) execl(argv[0], argv[0], "executed", (char *)0);
+  if (fork() == 0) execveat(AT_FDCWD, argv[0], (char*[]){argv[0], "executed.at", 0}, environ, 0);
   while (wait(0) > 0) {}
   return 0;
 }
@@ -157,13 +158,14 @@ def test_processes_and_threads_of_all_kinds(tracing: Tracing, tmp_path: Path) ->
     subprocess.run(["gcc", "-O1", "-w", "-o", tmp_path / "program", tmp_path / "program.c", "-pthread"], check=True)
     tracing(tmp_path / "program")
     pids = {}
-    for name, writes in {"parent": 2, "forked": 1, "cloned": 1, "vforked": 1, "threads": 20, "executed": 1}.items():
+    for name, writes in {"parent": 2, "forked": 1, "cloned": 1, "vforked": 1, "threads": 20, "executed": 1,
+                         "executed.at": 1}.items():  # fmt: skip
         rows = tracing.of_file(name, "write")
         assert len(rows) == writes, name
         pids[name] = {row.pid for row in rows}
         assert len(pids[name]) == 1
     assert pids["threads"] == pids["parent"]
-    assert len({*map(tuple, pids.values())}) == 5
+    assert len({*map(tuple, pids.values())}) == 6
     assert len({row.tid for row in tracing.of_file("threads", "write")}) > 1
     assert [(row.offset, row.length) for row in tracing.of_file("kept", "write")] == [(0, 5), (5, 3), (8, 1)]
     assert len(tracing.of_file("folder/inside", "write")) == 1

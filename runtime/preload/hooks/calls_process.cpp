@@ -93,6 +93,9 @@ int hook::execvp(const char* name, char* const* arguments) {
 int hook::execvpe(const char* name, char* const* arguments, char* const* environment) {
   return become([&] { return real().execvpe(name, arguments, environment); });
 }
+int hook::execveat(int directory, const char* path, char* const* arguments, char* const* environment, int flags) {
+  return become([&] { return real().execveat(directory, path, arguments, environment, flags); });
+}
 int hook::fexecve(int fd, char* const* arguments, char* const* environment) {
   return become([&] { return real().fexecve(fd, arguments, environment); });
 }
