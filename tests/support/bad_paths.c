@@ -57,6 +57,21 @@ static void try_all(const char* bad) {
   say("mknod", mknod(bad, S_IFIFO | 0600, 0));
   say("mkfifo", mkfifo(bad, 0600));
   say("chdir", chdir(bad));
+  /* What else is wrong is found before the path is read. */
+  const int wrong = 0xffff;
+  say("unlinkat, wrong flags", unlinkat(AT_FDCWD, bad, wrong));
+  say("renameat2, wrong flags", renameat2(AT_FDCWD, bad, AT_FDCWD, "file", wrong));
+  say("renameat2 to, wrong flags", renameat2(AT_FDCWD, "file", AT_FDCWD, bad, wrong));
+  say("linkat, wrong flags", linkat(AT_FDCWD, bad, AT_FDCWD, bad, wrong));
+  say("access, wrong mode", access(bad, wrong));
+  say("faccessat, wrong mode", faccessat(AT_FDCWD, bad, wrong, 0));
+  say("fstatat, wrong flags", fstatat(AT_FDCWD, bad, &status, wrong));
+  say("fchmodat, wrong flags", fchmodat(AT_FDCWD, bad, 0644, wrong));
+  say("fchownat, wrong flags", fchownat(AT_FDCWD, bad, 1, 1, wrong));
+  say("fchownat, empty path", fchownat(AT_FDCWD, bad, 1, 1, AT_EMPTY_PATH));
+  say("mknodat, wrong type", mknodat(AT_FDCWD, bad, S_IFMT, 0));
+  say("truncate, wrong size", truncate(bad, -1));
+  say("temporary, to read", open(bad, O_TMPFILE | O_RDONLY, 0600));
 }
 
 int main(void) {
@@ -71,6 +86,7 @@ int main(void) {
   try_all((const char*)UINTPTR_MAX);
   try_all(pages + page);
   try_all(pages + page - 7);
+  try_all(pages); /* too long before it ends */
   memcpy(pages + page - 5, "file", 5);
   struct stat status;
   say("stat", stat(pages + page - 5, &status));

@@ -174,6 +174,13 @@ def test_processes_and_threads_of_all_kinds(tracing: Tracing, tmp_path: Path) ->
     assert all(process["complete"] for process in told["processes"])
 
 
+def test_pointers_that_are_no_paths_are_refused(tracing: Tracing, compiled: Callable[[Path], Path]) -> None:
+    program = compiled(SUPPORT / "bad_paths.c")
+    plain = tracing.directory.parent / "plain"
+    plain.mkdir()
+    assert tracing(program) == subprocess.run(program, cwd=plain, capture_output=True, text=True, check=True).stdout
+
+
 def test_streams_have_their_system_calls_below_them(tracing: Tracing) -> None:
     tracing(sys.executable, "-S", "-E", "-c",
             "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.fopen.restype = ctypes.c_void_p\n"

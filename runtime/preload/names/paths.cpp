@@ -179,11 +179,13 @@ bool is_string(const char* path) {
     const char* const at = path + length;
     const std::size_t in_page = page_bytes - reinterpret_cast<std::uintptr_t>(at) % page_bytes;
     if (readable_bytes(at, 1) == 0) return false;
-    if (std::memchr(at, 0, in_page) != nullptr) break;
+    if (std::memchr(at, 0, in_page) != nullptr) {
+      known = path;
+      return true;
+    }
     length += in_page;
   }
-  known = path;
-  return true;
+  return false;
 }
 
 bool is_empty_string(const char* path) { return is_string(path) && *path == '\0'; }

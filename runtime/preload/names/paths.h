@@ -45,6 +45,13 @@ template <class Use>
 /// this process, and so on; else -1. Does not follow symbolic links to such names.
 [[nodiscard]] int named_descriptor(const char* path);
 
+/// Whether `path` points to a readable string that ends within some PATH_MAX bytes. Other pointers are passed to the
+/// kernel unchanged, which fails with EFAULT or ENAMETOOLONG. The last string of each thread is cached and not checked
+/// again.
+[[nodiscard]] bool is_string(const char* path);
+/// Whether `path` points to an empty string.
+[[nodiscard]] bool is_empty_string(const char* path);
+
 /// Resolves a path that names a descriptor of a container (see named_descriptor()) to the container's directory and "".
 /// Other paths stay as they are. Keeps the open file alive meanwhile.
 class ResolvedPath {
@@ -62,17 +69,11 @@ class ResolvedPath {
 
  private:
   static int descriptor_meant(int from, const char* name, int flags) {
-    if ((flags & AT_EMPTY_PATH) != 0 && name != nullptr && *name == '\0') return from;
+    if ((flags & AT_EMPTY_PATH) != 0 && is_empty_string(name)) return from;
     return (flags & AT_SYMLINK_NOFOLLOW) != 0 ? -1 : named_descriptor(name);
   }
   InUse file_;
 };
-
-/// Whether `path` points to a readable string. Other pointers are passed to the kernel unchanged, which fails with
-/// EFAULT. The last string of each thread is cached and not checked again.
-[[nodiscard]] bool is_string(const char* path);
-/// Whether `path` points to an empty string.
-[[nodiscard]] bool is_empty_string(const char* path);
 
 // A container is a regular file for the program: a path below it, or its path with a trailing slash, fails with
 // ENOTDIR.

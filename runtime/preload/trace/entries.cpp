@@ -36,7 +36,7 @@ auto open_traced(int directory, const char* path, int flags, const Make& make, c
   const auto result = make();
   const int fd = number(result);
   const int failure = errno;
-  const std::uint32_t id = fd < 0 && failure == EFAULT ? 0 : trace::path_at(directory, path);
+  const std::uint32_t id = fd < 0 && !trace::is_readable(path, -failure) ? 0 : trace::path_at(directory, path);
   const bool is_ours = fd >= 0 && !trace::is_in_memory_of_parent();  // a vfork child's descriptors are not its parent's
   const std::uint32_t file = is_ours ? trace::opened(fd, flags, id != trace::left_out_path) : 0;
   if (id == trace::left_out_path || (!is_recorded && fd < 0)) {

@@ -121,9 +121,10 @@ std::uint32_t path_at(int directory, const char* path) {
       end = put_directory(part, directory, end, text.size() / 2);
       if (end == nullptr) return 0;
     }
-    const std::size_t room = static_cast<std::size_t>(text.data() + text.size() - end) - 1;
-    while (path[0] == '.' && path[1] == '/') path += 2;
-    end = std::copy_n(path, ::strnlen(path, room), end);
+    // The kernel reads no more of a path; what follows may not be readable.
+    const char* const last = path + ::strnlen(path, PATH_MAX);
+    while (last - path > 1 && path[0] == '.' && path[1] == '/') path += 2;
+    end = std::copy(path, last, end);
     *end = '\0';
     return id_of(part, {text.data(), end});
   });
@@ -131,7 +132,12 @@ std::uint32_t path_at(int directory, const char* path) {
 
 std::uint32_t path_as_said(const char* path) {
   if (path == nullptr) return 0;
-  return with_part([&](ThreadPart& part) { return id_of(part, path); });
+  return with_part([&](ThreadPart& part) {
+    char* const text = names_of(part).path.data();
+    char* const end = std::copy_n(path, ::strnlen(path, PATH_MAX), text);
+    *end = '\0';
+    return id_of(part, {text, end});
+  });
 }
 
 std::uint32_t path_of_descriptor(int fd) {

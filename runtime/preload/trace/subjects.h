@@ -83,7 +83,7 @@ template <Call call, class Make>
   const auto result = make();
   const std::int64_t recorded = as_result(result);
   if (!recording.is_open()) return result;
-  if (recorded == -EFAULT) {
+  if (!is_readable(path, recorded)) {
     recording.end(recorded);
     return result;
   }
@@ -107,12 +107,13 @@ template <Call call, class Make>
 
 /// A call on two paths: the second one's id, `second_path()`, is the slot's length.
 template <Call call, class Make, class Find>
-[[nodiscard]] int two_names(int directory, const char* path, const Find& second_path, const Make& make) {
+[[nodiscard]] int two_names(int directory, const char* path, const char* other, const Find& second_path,
+                            const Make& make) {
   if (uses[static_cast<std::uint16_t>(call)] != Use::record) return make();
   Recording recording(call, {});
   const int result = make();
   const std::int64_t recorded = as_result(result);
-  if (recorded != -EFAULT && recording.is_open()) {
+  if (recording.is_open() && are_readable(path, other, recorded)) {
     const std::uint32_t first = path_at(directory, path), second = second_path();
     if (first == left_out_path && second == left_out_path) {
       recording.cancel();
@@ -129,13 +130,13 @@ template <Call call, class Make, class Find>
 template <Call call, class Make>
 [[nodiscard]] int two(int from, const char* path, int to, const char* name, const Make& make) {
   return two_names<call>(
-      from, path, [&] { return path_at(to, name); }, make);
+      from, path, name, [&] { return path_at(to, name); }, make);
 }
 /// symlink(2): the second path is what the program says.
 template <Call call, class Make>
 [[nodiscard]] int new_link(int directory, const char* path, const char* to, const Make& make) {
   return two_names<call>(
-      directory, path, [&] { return path_as_said(to); }, make);
+      directory, path, to, [&] { return path_as_said(to); }, make);
 }
 
 /// One side of a copy between descriptors. `offset`: null if it is the file offset.
