@@ -35,6 +35,8 @@ class CancellationOff {
   ~CancellationOff() {
     if (before_ != PTHREAD_CANCEL_DISABLE) (void)::pthread_setcancelstate(before_, nullptr);
   }
+  /// The state of the thread before; "disabled" if nothing was done.
+  [[nodiscard]] int before() const { return before_; }
 
  private:
   int before_ = PTHREAD_CANCEL_DISABLE;

@@ -50,30 +50,38 @@ def test_a_handler_that_jumps_out_of_any_instruction_of_a_call_costs_few_later_o
 LEFT_BY_A_JUMP = r"""
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 static sigjmp_buf back;
 static void jump(int signal) { siglongjmp(back, signal); }
-int main(void) {
+static void* nothing(void* unused) { return unused; }
+int main(int count, char** arguments) {
   char byte;
+  pthread_t thread;
+  if (pthread_create(&thread, 0, nothing, 0) != 0 || pthread_join(thread, 0) != 0) return 3;
   const int fd = open("data", O_RDWR | O_CREAT, 0644), terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY);
   signal(SIGALRM, jump);
   if (sigsetjmp(back, 1) == 0) {
     ualarm(50000, 0);
-    if (read(terminal, &byte, 1) >= 0) return 1;
+    if ((count > 1 ? syscall(SYS_read, terminal, &byte, 1) : read(terminal, &byte, 1)) >= 0) return 1;
   }
   for (int n = 0; n < 5; ++n)
     if (syscall(SYS_pwrite64, fd, "abc", 3, 3L * n) != 3) return 2;
-  return 0;
+  int state;
+  pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+  return state == PTHREAD_CANCEL_ENABLE ? 0 : 4;
 }
 """
 
 
+@pytest.mark.parametrize("way", [(), ("by number",)], ids=["called", "by number"])
 def test_calls_by_number_are_recorded_after_a_jump_out_of_a_call(
-    tracing: Tracing, compiled: Callable[[Path], Path], tmp_path: Path
+    tracing: Tracing, compiled: Callable[[Path], Path], tmp_path: Path, way: tuple[str, ...]
 ) -> None:
+    """By `read`, or by a call by number, in which the thread cannot be cancelled."""
     (tmp_path / "jump.c").write_text(LEFT_BY_A_JUMP)
-    tracing(compiled(tmp_path / "jump.c"))
+    tracing(compiled(tmp_path / "jump.c"), *way)
     assert [row.offset for row in tracing.of_file("data", "pwrite")] == [0, 3, 6, 9, 12]

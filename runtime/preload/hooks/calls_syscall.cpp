@@ -34,6 +34,9 @@ struct Argument {
 /// Set while a function of this library makes the call. For some calls that function calls the next library's function,
 /// which may be implemented by syscall(): that call then goes to the kernel.
 constinit thread_local bool is_in_call __attribute__((tls_model("initial-exec"))) = false;
+/// Of that call: its stack frame, and whether the thread could be cancelled before. longjmp(3) may leave it.
+constinit thread_local const void* frame_of_call __attribute__((tls_model("initial-exec"))) = nullptr;
+constinit thread_local int cancellation_before_call __attribute__((tls_model("initial-exec"))) = 0;
 
 // Whether a call must go to this library's function. All others go straight to the kernel and not to the function of
 // the same name: UCX, tcmalloc and others replace mmap() by a function that calls syscall().
@@ -97,9 +100,21 @@ long call_function<entry::utimensat>(const Argument (&a)[6]) {
 
 /// syscall() is not a cancellation point, the functions that stand in for it are.
 long call_uncancelled(long (*call)(const Argument (&)[6]), const Argument (&a)[6]) {
-  const CancellationOff uncancelled;
+  const CancellationOff uncancelled(runtime::may_be_cancelled());
   const ReentrancyGuard inside(is_in_call);
+  if (inside) {
+    frame_of_call = __builtin_frame_address(0);
+    cancellation_before_call = uncancelled.before();
+  }
   return call(a);
+}
+
+/// Ends a call that longjmp(3) has left: it does not lie above `frame`, in which the program makes another one.
+void end_left_call(const void* frame) {
+  if (frame_of_call > frame) return;
+  is_in_call = false;
+  if (cancellation_before_call != PTHREAD_CANCEL_DISABLE)
+    (void)::pthread_setcancelstate(cancellation_before_call, nullptr);
 }
 
 /// Whether the call makes a child, which shares the program's file offsets.
@@ -141,6 +156,8 @@ __attribute__((no_sanitize("address"))) long hook::syscall(long number, ...) {
   Argument a[6];
   for (Argument& each : a) each.value = va_arg(rest, long);
   va_end(rest);
+  if (is_in_call) [[unlikely]]
+    end_left_call(__builtin_frame_address(0));
   bool is_made = false;
   const long answer = call_by_number(number, a, is_made, __builtin_frame_address(0));
   if (is_made) return answer;
