@@ -181,6 +181,14 @@ def test_pointers_that_are_no_paths_are_refused(tracing: Tracing, compiled: Call
     assert tracing(program) == subprocess.run(program, cwd=plain, capture_output=True, text=True, check=True).stdout
 
 
+def test_a_process_that_ends_by_quick_exit_is_complete(tracing: Tracing) -> None:
+    tracing(sys.executable, "-S", "-E", "-c",
+            "import ctypes, os\nfd = os.open('data', os.O_RDWR | os.O_CREAT)\nos.pwrite(fd, b'x', 0)\n"
+            "ctypes.CDLL(None).quick_exit(5)", status=5)  # fmt: skip
+    assert len(tracing.of_file("data", "pwrite")) == 1
+    assert all(process["complete"] for process in tracing.iosig.json("trace", "info", tracing.trace)["processes"])
+
+
 def test_streams_have_their_system_calls_below_them(tracing: Tracing) -> None:
     tracing(sys.executable, "-S", "-E", "-c",
             "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.fopen.restype = ctypes.c_void_p\n"

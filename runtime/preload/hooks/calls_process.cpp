@@ -1,6 +1,7 @@
 // _exit(2), execve(2) with their variants, setrlimit(2) and pthread_cancel(3).
 //
-// _exit(2) ends a process without running destructors, as shells end their children; the indices are completed here.
+// _exit(2) and quick_exit(3) end a process without running destructors, as shells end their children; the indices are
+// completed here.
 // Before execve(2) the descriptors that the new program needs are left open.
 
 #include <sys/resource.h>
@@ -25,7 +26,8 @@
 namespace iosig::preload {
 namespace {
 
-[[noreturn]] void end(int status) {
+/// Does what is left to do before the process ends.
+void complete() {
   if (!is_stray_child()) {
     begin_exit();
     finish_all();
@@ -33,8 +35,16 @@ namespace {
     prefetch::say_report();
   }
   trace::mark_parts(true);
+}
+
+[[noreturn]] void end(int status) {
+  complete();
   for (;;) (void)::syscall(SYS_exit_group, status);
 }
+
+/// quick_exit(3) runs no destructors, and calls an _exit(2) of the C library's own. What is registered first is called
+/// last.
+__attribute__((constructor(103))) void expect_quick_exit() { (void)::at_quick_exit(complete); }
 
 /// Reads the size limit again after a call that may have changed it.
 int changed_limit(int done) {
