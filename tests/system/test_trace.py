@@ -181,6 +181,37 @@ def test_pointers_that_are_no_paths_are_refused(tracing: Tracing, compiled: Call
     assert tracing(program) == subprocess.run(program, cwd=plain, capture_output=True, text=True, check=True).stdout
 
 
+NO_KEYS = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+#ifdef LIBRARY
+__attribute__((constructor)) static void take_all(void) {
+  pthread_key_t key;
+  while (pthread_key_create(&key, 0) == 0) {
+  }
+}
+#else
+int main(void) {
+  const int fd = open("data", O_RDWR | O_CREAT, 0644);
+  return fd >= 0 && write(fd, "abc", 3) == 3 && close(fd) == 0 ? 0 : 1;
+}
+#endif
+"""
+
+
+def test_a_process_without_room_for_the_recorder_goes_on_and_is_counted(tracing: Tracing, tmp_path: Path) -> None:
+    """Here a library has taken all keys of threads' data."""
+    source, library = tmp_path / "keys.c", tmp_path / "libkeys.so"
+    source.write_text(NO_KEYS)
+    subprocess.run(["gcc", "-DLIBRARY", "-shared", "-fPIC", "-o", library, source, "-pthread"], check=True)
+    subprocess.run(["gcc", "-o", tmp_path / "keys", source, "-Wl,--no-as-needed", library], check=True)
+    tracing(tmp_path / "keys")
+    assert (tracing.directory / "data").read_bytes() == b"abc"
+    told = tracing.iosig.json("trace", "info", tracing.trace)
+    assert told["unrecorded_processes"] == 1
+
+
 def test_a_process_that_ends_by_quick_exit_is_complete(tracing: Tracing) -> None:
     tracing(sys.executable, "-S", "-E", "-c",
             "import ctypes, os\nfd = os.open('data', os.O_RDWR | os.O_CREAT)\nos.pwrite(fd, b'x', 0)\n"

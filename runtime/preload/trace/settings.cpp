@@ -96,7 +96,7 @@ __attribute__((constructor(103))) void load(int argument_count, char** given, ch
   has_tsc_clock = runtime::setting("IOSIG_TRACE_CLOCK") == "tsc";
   remember_machine(argument_count, given);
   set_traced_globs(runtime::kept_setting("IOSIG_TRACE_FILES"));
-  start_parts(directory, runtime::setting("IOSIG_TRACE_TIMES") == "us");
+  if (!start_parts(directory, runtime::setting("IOSIG_TRACE_TIMES") == "us")) return;
   set_open_places(runtime::setting("IOSIG_TRACE_PLACES") != "no");
   set_sources(runtime::kept_setting("IOSIG_TRACE_LINES"), runtime::kept_setting("IOSIG_TRACE_SOURCES"));
   {

@@ -402,14 +402,17 @@ void count_unrecorded() {
     __atomic_fetch_add(&all->calls, 1, __ATOMIC_RELAXED);
 }
 
-void say_that_no_part_was_made(int failure) {
-  if (state->is_failure_told.exchange(true)) return;
+void say_that_process_is_not_traced(int failure) {
   if (Unrecorded* const all = unrecorded; all != nullptr) __atomic_fetch_add(&all->processes, 1, __ATOMIC_RELAXED);
   if (!is_first_to_say("no-part")) return;
   (void)runtime::run_isolated([&] {
     runtime::say(fmt::format("tracing fails in this process: cannot make a file in '{}': {}; the program goes on",
                              trace_directory, std::strerror(failure)));  // NOLINT(concurrency-mt-unsafe)
   });
+}
+
+void say_that_no_part_was_made(int failure) {
+  if (!state->is_failure_told.exchange(true)) say_that_process_is_not_traced(failure);
 }
 
 /// Whether a thread without a part tries to make one: at its calls 1, 2, 4, ... 1024, and then at every 1024th.
@@ -606,15 +609,19 @@ void add_chunk(ThreadPart& part, ChunkKind kind, const void* head, std::size_t h
   part.pending += static_cast<std::uint32_t>(whole);
 }
 
-void start_parts(std::string_view directory, bool in_microseconds) {
+bool start_parts(std::string_view directory, bool in_microseconds) {
   trace_directory = directory;
   keeps_microseconds = in_microseconds;
-  void* const memory = map_emptied_at_fork(page_bytes + part_memory_bytes);
-  if (memory == nullptr || ::pthread_key_create(&thread_end, end_thread) != 0) return;
   unrecorded = map_unrecorded();  // later there may be no descriptor for it
+  void* const memory = map_emptied_at_fork(page_bytes + part_memory_bytes);
+  if (memory == nullptr || ::pthread_key_create(&thread_end, end_thread) != 0) {
+    say_that_process_is_not_traced(memory == nullptr ? ENOMEM : EAGAIN);
+    return false;
+  }
   first_memory = static_cast<std::byte*>(memory) + page_bytes;
   state = new (memory) ProcessState{};
   know_process();
+  return true;
 }
 
 bool is_in_memory_of_parent() {

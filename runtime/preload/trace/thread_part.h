@@ -63,8 +63,8 @@ void add_chunk(ThreadPart& part, iosig::trace::ChunkKind kind, const void* head,
                const void* rest, std::size_t rest_bytes);
 
 /// Traces into the directory from now on; `directory` is absolute and lives as long as the process. `in_microseconds`:
-/// times are packed as whole microseconds.
-void start_parts(std::string_view directory, bool in_microseconds);
+/// times are packed as whole microseconds. false: the process cannot be traced, for lack of memory, and counts so.
+[[nodiscard]] bool start_parts(std::string_view directory, bool in_microseconds);
 
 /// Whether no process of the trace has said `what` (a word, at most 24 bytes) before. Later ones get false. Preserves
 /// errno.
