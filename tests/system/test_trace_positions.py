@@ -14,6 +14,7 @@ PROGRAM = r"""
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
+#include <pty.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ PROGRAM = r"""
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utmp.h>
 
 static void closed_directory(void) { /* a pipe gets the number of a directory that closedir closed */
   char bytes[100] = {0};
@@ -112,6 +114,18 @@ static void first_by_vfork(void) {
   if (pthread_create(&thread, NULL, begin_by_vfork, NULL) != 0 || pthread_join(thread, NULL) != 0) exit(5);
 }
 
+static void terminal(void) { /* login_tty gives the numbers of the standard files to a terminal */
+  int other, own, out = open("out", O_RDWR | O_CREAT, 0644);
+  dup2(out, 1);
+  if (write(1, "in the file", 11) != 11 || fork() != 0) {
+    wait(NULL);
+    return;
+  }
+  if (write(1, "too", 3) != 3 || setsid() < 0 || openpty(&other, &own, NULL, NULL, NULL) != 0) _exit(2);
+  if (login_tty(own) != 0 || write(1, "on the terminal", 15) != 15) _exit(3);
+  _exit(0);
+}
+
 static void appended_stream(void) { /* the C library sets O_APPEND by a call of its own */
   char bytes[100] = {0};
   int fd = open("appended", O_RDWR | O_CREAT, 0644);
@@ -131,6 +145,7 @@ int main(int count, char** words) {
   if (!strcmp(what, "bare_child")) bare_child(0);
   if (!strcmp(what, "child_of_libc")) bare_child(1);
   if (!strcmp(what, "first_by_vfork")) first_by_vfork();
+  if (!strcmp(what, "terminal")) terminal();
   if (!strcmp(what, "appended_stream")) appended_stream();
   return 0;
 }
@@ -141,7 +156,7 @@ int main(int count, char** words) {
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = tmp_path_factory.mktemp("descriptors") / "descriptors.c"
     source.write_text(PROGRAM)
-    subprocess.run(["gcc", "-O1", "-w", "-o", source.with_suffix(""), source], check=True)
+    subprocess.run(["gcc", "-O1", "-w", "-o", source.with_suffix(""), source, "-lutil", "-pthread"], check=True)
     return source.with_suffix("")
 
 
@@ -199,6 +214,12 @@ def test_a_child_of_which_no_fork_handler_learns_has_files_and_offsets_of_its_ow
         ("write", "kept", 5), ("write", "a", 0), ("write", "b", 0), ("write", "kept", 8)
     ]  # fmt: skip
     assert [Path(row.path).name for row in rows if row.call == "inherited"] == ["kept"]
+
+
+def test_what_goes_to_the_terminal_of_login_tty_is_in_no_file(iosig: Iosig, program: Path, tmp_path: Path) -> None:
+    traced(iosig, program, tmp_path, "terminal")
+    rows = [row for row in rows_of(iosig, tmp_path / "trace") if row.call == "write"]
+    assert [(Path(row.path).name, row.offset, row.length) for row in rows] == [("out", 0, 11), ("out", 11, 3)]
 
 
 def test_the_first_call_may_be_that_of_a_child_of_vfork(iosig: Iosig, program: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@
 #include "preload/hooks/hook.h"
 #include "preload/hooks/real.h"
 #include "preload/hooks/user_memory.h"
+#include "preload/trace/recorder.h"
 
 using namespace iosig::preload;
 
@@ -143,6 +144,7 @@ std::int64_t control(int fd, OpenFile& file, int command, void* argument) {
 /// Called after libc may have given descriptors 0 to 2 to other files, with the result of that call; returns it.
 int standard_files_replaced(int done) {
   if (done < 0 || is_stray_child()) return done;
+  if (trace::is_tracing) trace::closed_range(STDIN_FILENO, STDERR_FILENO);
   const int before = errno;
   {
     const EngineGuard inside;
