@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import platform
 from collections.abc import Callable
 from pathlib import Path
@@ -85,3 +86,50 @@ def test_calls_by_number_are_recorded_after_a_jump_out_of_a_call(
     (tmp_path / "jump.c").write_text(LEFT_BY_A_JUMP)
     tracing(compiled(tmp_path / "jump.c"), *way)
     assert [row.offset for row in tracing.of_file("data", "pwrite")] == [0, 3, 6, 9, 12]
+
+
+HIDDEN_STACK = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+enum { bytes = 65536, autodisarm = 1u << 31 };
+static int fd, terminal;
+static void* stack;
+static void write_some(int signal) {
+  (void)signal;
+  for (int n = 0; n < 3; ++n) (void)!pwrite(fd, "handler", 7, 100);
+}
+static void* wait_for_signal(void* unused) {
+  char byte;
+  const struct sigaction action = {.sa_handler = write_some, .sa_flags = SA_ONSTACK};
+  const stack_t own = {.ss_sp = stack, .ss_flags = autodisarm, .ss_size = bytes};
+  if (sigaltstack(&own, NULL) != 0 || sigaction(SIGUSR1, &action, NULL) != 0) return NULL;
+  return read(terminal, &byte, 1) < 0 ? stack : NULL;
+}
+int main(void) {
+  pthread_t thread;
+  void* answer = NULL;
+  fd = open("data", O_RDWR | O_CREAT, 0644);
+  terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY);
+  stack = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* above the thread's */
+  if (pthread_create(&thread, NULL, wait_for_signal, NULL) != 0) return 1;
+  usleep(100000);
+  pthread_kill(thread, SIGUSR1);
+  pthread_join(thread, &answer);
+  return answer == stack ? 0 : 2;
+}
+"""
+
+
+def test_a_handler_on_a_stack_that_the_kernel_has_forgotten_ends_no_call(
+    tracing: Tracing, compiled: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    (tmp_path / "hidden.c").write_text(HIDDEN_STACK)
+    tracing(compiled(tmp_path / "hidden.c"))
+    (read,) = tracing.rows(lambda row: row.call == "read")
+    writes = tracing.of_file("data", "pwrite")
+    assert read.result == -errno.EINTR and len(writes) == 3
+    assert all(row.parent == read.id for row in writes)

@@ -209,6 +209,13 @@ int closedir(DIR* directory) {
   if (trace::is_tracing && directory != nullptr && !trace::is_in_memory_of_parent()) trace::closed(::dirfd(directory));
   return hook::closedir(directory);
 }
+int sigaltstack(const stack_t* stack, stack_t* before) {
+  constexpr unsigned autodisarm = 1u << 31;  // SS_AUTODISARM of the kernel
+  const int done = hook::sigaltstack(stack, before);
+  if (done == 0 && stack != nullptr)  // the program's memory may be the same
+    trace::hides_handlers_stack = stack == before || (static_cast<unsigned>(stack->ss_flags) & autodisarm) != 0;
+  return done;
+}
 // These children share the program's file offsets, and no handler of pthread_atfork(3) learns of them.
 pid_t _Fork() {
   if (trace::is_tracing) trace::share_descriptions();

@@ -35,6 +35,8 @@ enum class Use : std::uint8_t { none, record, follow, pass };
 extern constinit Use uses[iosig::trace::call_limit];
 /// Whether any is not.
 extern constinit bool is_tracing;
+/// Whether the kernel forgets this thread's stack for signal handlers while one runs on it, and so cannot tell.
+extern constinit thread_local bool hides_handlers_stack __attribute__((tls_model("initial-exec")));
 /// Whether the time stamp counter is the clock; else CLOCK_MONOTONIC.
 extern constinit bool has_tsc_clock;
 

@@ -46,6 +46,7 @@ constinit thread_local std::uint32_t calls_meanwhile __attribute__((tls_model("i
 }  // namespace
 
 constinit thread_local ThreadPart* this_part __attribute__((tls_model("initial-exec"))) = &no_part;
+constinit thread_local bool hides_handlers_stack __attribute__((tls_model("initial-exec"))) = false;
 constinit Use uses[call_limit]{};
 constinit bool is_tracing = false;
 constinit bool has_tsc_clock = false;
@@ -428,6 +429,14 @@ void abandon(const OpenCall& call) {
   call.slot->end = call.slot->start;
 }
 
+/// Whether this is a signal handler on a stack of its own. Such a stack may be small, and has no place in the order of
+/// the thread's stack.
+bool is_on_handlers_stack() {
+  stack_t other{};
+  if (::sigaltstack(nullptr, &other) != 0) return false;
+  return (other.ss_flags & SS_ONSTACK) != 0 || (hides_handlers_stack && (other.ss_flags & SS_DISABLE) != 0);
+}
+
 /// So many calls during a claim, and no handler of a signal makes them: it has left the claim by longjmp(3), and what
 /// follows lies deeper in the stack.
 constexpr std::uint32_t most_lost_in_claim = 2 * max_slots;
@@ -515,8 +524,7 @@ bool make_room(ThreadPart*& part) {
     count_unrecorded();
     return false;
   }
-  stack_t other{};
-  if (::sigaltstack(nullptr, &other) != 0 || (other.ss_flags & SS_ONSTACK) == 0) return make_room_here(part);
+  if (!is_on_handlers_stack()) return make_room_here(part);
   bool is_made = false;  // packing takes more than a signal handler's stack may have
   return runtime::run_isolated([&] { is_made = make_room_here(part); }) && is_made;
 }
@@ -529,9 +537,7 @@ Undisturbed::~Undisturbed() {
 }
 
 void drop_left_calls(ThreadPart& part, std::uint32_t& call) {
-  stack_t other{};
-  // A signal handler on a stack of its own has no place in the order of the thread's stack.
-  if (::sigaltstack(nullptr, &other) != 0 || (other.ss_flags & SS_ONSTACK) != 0) return;
+  if (is_on_handlers_stack()) return;
   const SignalsLater later;
   const OpenCall newest = part.open[call];
   while (call > 0 && part.open[call - 1].stack <= newest.stack) abandon(part.open[--call]);
@@ -541,9 +547,7 @@ void drop_left_calls(ThreadPart& part, std::uint32_t& call) {
 
 StepOfCall interrupted_step(ThreadPart& part, const void* stack) {
   const StepOfCall step = part.step;
-  stack_t other{};
-  // A signal handler on a stack of its own has no place in the order of the thread's stack.
-  if (::sigaltstack(nullptr, &other) != 0 || (other.ss_flags & SS_ONSTACK) != 0) return step;
+  if (is_on_handlers_stack()) return step;
   if (step > reinterpret_cast<std::uintptr_t>(stack)) return step;
   const SignalsLater later;
   forget_unbegun_calls(part);
