@@ -133,3 +133,57 @@ def test_a_handler_on_a_stack_that_the_kernel_has_forgotten_ends_no_call(
     writes = tracing.of_file("data", "pwrite")
     assert read.result == -errno.EINTR and len(writes) == 3
     assert all(row.parent == read.id for row in writes)
+
+
+HANDLER_ABOVE = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static char *high, *low;
+static int ends[2], before = -1, after = -1;
+static void handle(int signal) {
+  (void)signal;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+  pthread_setcancelstate(before, 0);
+  syscall(SYS_getppid);
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &after);
+  pthread_setcancelstate(after, 0);
+  if (write(ends[1], "x", 1) != 1) _exit(4);
+}
+static void* reader(void* unused) {
+  (void)unused;
+  char byte;
+  stack_t stack = {.ss_sp = high, .ss_size = 1 << 16};
+  if (sigaltstack(&stack, 0) != 0) _exit(5);
+  if (syscall(SYS_read, ends[0], &byte, 1) != 1) _exit(6);
+  return 0;
+}
+int main(void) {
+  char* const both = mmap(0, 1 << 21, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (both == MAP_FAILED || pipe(ends) != 0) return 2;
+  low = both;
+  high = both + (1 << 20);
+  struct sigaction action = {.sa_handler = handle, .sa_flags = SA_ONSTACK | SA_RESTART};
+  sigaction(SIGUSR1, &action, 0);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstack(&attributes, low, 1 << 20);
+  pthread_t thread;
+  if (pthread_create(&thread, &attributes, reader, 0) != 0) return 3;
+  usleep(50000);
+  pthread_kill(thread, SIGUSR1);
+  pthread_join(thread, 0);
+  return before == after ? 0 : 1;
+}
+"""
+
+
+def test_a_handler_on_a_stack_above_does_not_end_the_call_by_number_that_it_interrupts(
+    tracing: Tracing, compiled: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    (tmp_path / "above.c").write_text(HANDLER_ABOVE)
+    tracing(compiled(tmp_path / "above.c"))

@@ -111,7 +111,7 @@ long call_uncancelled(long (*call)(const Argument (&)[6]), const Argument (&a)[6
 
 /// Ends a call that longjmp(3) has left: it does not lie above `frame`, in which the program makes another one.
 void end_left_call(const void* frame) {
-  if (frame_of_call > frame) return;
+  if (frame_of_call > frame || trace::is_on_handlers_stack()) return;
   is_in_call = false;
   if (cancellation_before_call != PTHREAD_CANCEL_DISABLE)
     (void)::pthread_setcancelstate(cancellation_before_call, nullptr);

@@ -37,6 +37,9 @@ extern constinit Use uses[iosig::trace::call_limit];
 extern constinit bool is_tracing;
 /// Whether the kernel forgets this thread's stack for signal handlers while one runs on it, and so cannot tell.
 extern constinit thread_local bool hides_handlers_stack __attribute__((tls_model("initial-exec")));
+/// Whether this is a signal handler on a stack of its own. Such a stack may be small, and has no place in the order of
+/// the thread's stack.
+[[nodiscard]] bool is_on_handlers_stack();
 /// Whether the time stamp counter is the clock; else CLOCK_MONOTONIC.
 extern constinit bool has_tsc_clock;
 

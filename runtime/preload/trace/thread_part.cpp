@@ -429,14 +429,6 @@ void abandon(const OpenCall& call) {
   call.slot->end = call.slot->start;
 }
 
-/// Whether this is a signal handler on a stack of its own. Such a stack may be small, and has no place in the order of
-/// the thread's stack.
-bool is_on_handlers_stack() {
-  stack_t other{};
-  if (::sigaltstack(nullptr, &other) != 0) return false;
-  return (other.ss_flags & SS_ONSTACK) != 0 || (hides_handlers_stack && (other.ss_flags & SS_DISABLE) != 0);
-}
-
 /// So many calls during a claim, and no handler of a signal makes them: it has left the claim by longjmp(3), and what
 /// follows lies deeper in the stack.
 constexpr std::uint32_t most_lost_in_claim = 2 * max_slots;
@@ -514,6 +506,12 @@ bool make_room_here(ThreadPart*& part) {
 }
 
 }  // namespace
+
+bool is_on_handlers_stack() {
+  stack_t other{};
+  if (::sigaltstack(nullptr, &other) != 0) return false;
+  return (other.ss_flags & SS_ONSTACK) != 0 || (hides_handlers_stack && (other.ss_flags & SS_DISABLE) != 0);
+}
 
 bool make_room(ThreadPart*& part) {
   part = this_part;
