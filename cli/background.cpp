@@ -35,8 +35,8 @@ constexpr off_t max_log_bytes = 1 << 20;
 constexpr int lowest_priority = 19;
 constexpr int idle_class = 3 << 13, of_process = 1;  ///< IOPRIO_CLASS_IDLE, IOPRIO_WHO_PROCESS (linux/ioprio.h)
 
-/// Opens the log. A full one becomes the old one. Whatever the umask, now or of an earlier drain, its owner may read
-/// and write it.
+/// Opens the log. A full one becomes the old one. Its owner may read and write it, whatever umask this drain or an
+/// earlier one has.
 Result<Fd> open_log(const std::string& path) {
   struct stat status {};
   const auto open = [&] {

@@ -57,7 +57,7 @@ static void try_all(const char* bad) {
   say("mknod", mknod(bad, S_IFIFO | 0600, 0));
   say("mkfifo", mkfifo(bad, 0600));
   say("chdir", chdir(bad));
-  /* What else is wrong is found before the path is read. */
+  /* The kernel finds the other error before it reads the path. */
   const int wrong = 0xffff;
   say("unlinkat, wrong flags", unlinkat(AT_FDCWD, bad, wrong));
   say("renameat2, wrong flags", renameat2(AT_FDCWD, bad, AT_FDCWD, "file", wrong));

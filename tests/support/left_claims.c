@@ -11,7 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { before = 10, after = 3000, trap_flag = 0x100 };
+#include "trap_flag.h"
+
+enum { before = 10, after = 3000 };
 static int fd;
 static volatile long steps, wanted;
 static sigjmp_buf back;
@@ -24,18 +26,6 @@ static void read_some(int count) {
 static void step(int number) {
   (void)number;
   if (++steps == wanted) siglongjmp(back, 1);
-}
-static inline void set_trap(void) {
-  __asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp"
-                   :
-                   : "i"(trap_flag)
-                   : "cc", "memory");
-}
-static inline void clear_trap(void) {
-  __asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; andq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp"
-                   :
-                   : "i"(~trap_flag)
-                   : "cc", "memory");
 }
 static void* work(void* unused) {
   char bytes[64];

@@ -10,7 +10,9 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { before = 10, after = 5, trap_flag = 0x100 };
+#include "trap_flag.h"
+
+enum { before = 10, after = 5 };
 static int fd, in_handler;
 static volatile long steps, wanted;
 
@@ -24,18 +26,6 @@ static void step(int number, siginfo_t* unused, void* context) {
   if (++steps != wanted) return;
   read_some(in_handler);
   ((ucontext_t*)context)->uc_mcontext.gregs[REG_EFL] &= ~trap_flag;
-}
-static inline void set_trap(void) {
-  __asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp"
-                   :
-                   : "i"(trap_flag)
-                   : "cc", "memory");
-}
-static inline void clear_trap(void) {
-  __asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; andq %0, (%%rsp); popfq; lea 128(%%rsp), %%rsp"
-                   :
-                   : "i"(~trap_flag)
-                   : "cc", "memory");
 }
 
 int main(int argc, char** argv) {

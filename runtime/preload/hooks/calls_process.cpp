@@ -42,8 +42,8 @@ void complete() {
   for (;;) (void)::syscall(SYS_exit_group, status);
 }
 
-/// quick_exit(3) runs no destructors, and calls an _exit(2) of the C library's own. What is registered first is called
-/// last.
+/// quick_exit(3) runs no destructors, and calls the C library's own _exit(2). It calls the handler that was registered
+/// first as the last one.
 __attribute__((constructor(103))) void expect_quick_exit() { (void)::at_quick_exit(complete); }
 
 /// Reads the size limit again after a call that may have changed it.
