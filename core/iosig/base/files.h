@@ -105,7 +105,8 @@ void write_in_place(int fd);
 /// Creates the missing directories of `path` with mode 0700, like `mkdir -p`.
 [[nodiscard]] Result<void> make_directories(const std::string& path);
 
-/// Returns the bytes available to this user on the file system of `path` (statvfs); 0 also if no inodes are left.
+/// Returns the bytes available to this user on the file system of `path` (statvfs); 0 also if no inodes are left. Fails
+/// where the file system does not even tell its size (ramfs, FUSE without statfs).
 [[nodiscard]] Result<std::uint64_t> free_bytes_at(const std::string& path);
 /// Returns the size of the file system of `path` in bytes, used ones included (statvfs).
 [[nodiscard]] Result<std::uint64_t> total_bytes_at(const std::string& path);

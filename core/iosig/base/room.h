@@ -16,7 +16,8 @@ struct Room {
 };
 
 /// Returns free_bytes_at(path), at most what quotas leave (base/quota); on tmpfs at most memory_room_bytes(), because
-/// statvfs reports the size of the mount, whether or not there is memory for it.
+/// statvfs reports the size of the mount, whether or not there is memory for it. None where the file system does not
+/// tell its size.
 [[nodiscard]] Result<Room> room_at(const std::string& path);
 
 /// Returns how many bytes this process can put into memory before the kernel swaps, or kills a process: the least of

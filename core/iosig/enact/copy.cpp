@@ -199,7 +199,8 @@ mode_t mode_without_list(int from, mode_t mode) {
   };
   constexpr std::size_t version_bytes = 4;
   constexpr std::uint16_t own_group = 0x04;  // ACL_GROUP_OBJ of linux/posix_acl.h
-  std::vector<char> list(XATTR_SIZE_MAX);
+  std::string list(static_cast<std::size_t>(std::max<ssize_t>(0, ::fgetxattr(from, access_list, nullptr, 0))), '\0');
+  if (list.empty()) return mode;
   const ssize_t size = ::fgetxattr(from, access_list, list.data(), list.size());
   for (std::size_t at = version_bytes; size > 0 && at + sizeof(Entry) <= static_cast<std::size_t>(size);
        at += sizeof(Entry)) {
